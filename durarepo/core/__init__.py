@@ -1,0 +1,1 @@
+"""Words that every floor shares: ids, entries, errors and limits. Imports nothing of durarepo."""
