@@ -1,0 +1,10 @@
+"""Generators of the test vectors: one function a vector, with fixed keys written down here.
+
+Run `python -m tests.vectorgen` to write the files that are missing, with `--all` all of them.
+Start at `catalogue.py`; the vectors stand in the modules named after their kind.
+"""
+
+from tests.vectorgen import cbor, keytext
+from tests.vectorgen.catalogue import GENERATORS
+
+__all__ = ["GENERATORS", "cbor", "keytext"]
