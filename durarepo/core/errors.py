@@ -6,6 +6,7 @@
     ├── RunError                run.*                 locked, budget spent
     ├── KeyMaterialError        keys.*                refused, missing, not the pinned package
     ├── SourceError             source.*              a file that should be read cannot be
+    │   └── VanishedError       source.vanished       gone before it was opened: no omission
     ├── StoreError              store.*               the repository or state cannot be used
     │   └── RemoteError         remote.*              a remote cannot be used
     ├── IntegrityError          integrity.*           bytes are wrong
@@ -74,6 +75,10 @@ class SourceError(DurarepoError):
     """Something that should be backed up cannot be read."""
 
     family = "source"
+
+
+class VanishedError(SourceError):
+    """A name that was listed is gone before it could be opened; this is no omission."""
 
 
 class StoreError(DurarepoError):
