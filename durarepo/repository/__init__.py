@@ -1,0 +1,1 @@
+"""What stands on store, source and local: objects that commands hold, and restored files."""
