@@ -405,19 +405,23 @@ class AppendFile:
         except OSError as error:
             raise store_error(error, "open", path) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            status = os.fstat(self._descriptor)
-            self.size = status.st_size
-            if not stat.S_ISREG(status.st_mode):
-                raise StoreError("io", f"{shown(path)} is not a regular file")
-            if self.size == 0:
-                _sync_path(os.path.dirname(path) or b".")
+            self.size = self._lock()
         except OSError as error:
             os.close(self._descriptor)
             raise store_error(error, "open", path) from error
         except StoreError:
             os.close(self._descriptor)
             raise
+
+    def _lock(self) -> int:
+        """Lock the file, make its name durable, and return its size."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError("io", f"{shown(self._path)} is not a regular file")
+        if status.st_size == 0:
+            _sync_path(os.path.dirname(self._path) or b".")
+        return status.st_size
 
     def read(self, offset: int, length: int) -> bytes:
         """Return the bytes of that range, fewer where the file ends."""

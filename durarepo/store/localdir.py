@@ -8,6 +8,7 @@ Source: spec/format.md 8 and 12 (laws 1, 4 and 8). Start at `LocalDir.put_new`.
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -31,7 +32,7 @@ from durarepo.store.port import Put
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_HEX = frozenset(b"0123456789abcdef")
+_FAN = re.compile(rb"[0-9a-f]{2}\Z")
 _WINDOW = 1024 * 1024
 
 
@@ -259,7 +260,7 @@ class LocalDir:
         return os.path.join(self.folder, name[:2].encode("ascii"), name.encode("ascii"))
 
     def _fans(self) -> list[bytes]:
-        return [found for found in self._listed(b"") if len(found) == 2 and _HEX.issuperset(found)]
+        return [found for found in self._listed(b"") if _FAN.match(found)]
 
     def _listed(self, fan: bytes) -> list[bytes]:
         try:
