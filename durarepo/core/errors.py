@@ -66,7 +66,7 @@ class RunError(DurarepoError):
 
 
 class KeyMaterialError(DurarepoError):
-    """Key material is refused, missing or malformed, or the crypto package is not the pinned one."""
+    """Key material is refused, missing or malformed, or the crypto package is another one."""
 
     family = "keys"
 

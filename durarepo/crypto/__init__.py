@@ -1,0 +1,1 @@
+"""Keys, seals and signatures. `primitives` is the only importer of the cryptography package."""

@@ -1,0 +1,174 @@
+"""Keys, cards and keys files as text. Values here are secrets: nothing is shown or logged.
+
+Source: spec/format.md 3.2 and 10, spec/ingest.md 2. Start at `encode_key` and `parse_key`.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass
+
+from durarepo.core.errors import KeyMaterialError
+from durarepo.core.limits import KEY_BYTES, RECIPIENT_BYTES, SIGNER_PUBLIC_BYTES
+from durarepo.core.names import Digest, is_stream_id
+from durarepo.format.canonical import Value, decode, encode
+from durarepo.format.fields import U32_MAX, Fields
+
+KEY_LENGTHS = {
+    "signing": 64,
+    "signer": SIGNER_PUBLIC_BYTES,
+    "owner": 64,
+    "owner-public": SIGNER_PUBLIC_BYTES,
+    "identity": KEY_BYTES,
+    "recipient": RECIPIENT_BYTES,
+    "naming": KEY_BYTES,
+    "locator": KEY_BYTES,
+}
+_KEY_LINE = re.compile(rb"durarepo-([a-z-]+)-1 ((?:[0-9a-f]{2})+) ([0-9a-f]{8})\Z")
+_CARD_LINE = b"durarepo-card-1"
+_KEYS_LINE = b"durarepo-keys-1"
+_LINE_CHARACTERS = 64
+
+
+def _check_digits(kind: str, raw: bytes) -> bytes:
+    return hashlib.sha256(f"durarepo-{kind}-1 ".encode() + raw).digest()[:4]
+
+
+def encode_key(kind: str, raw: bytes) -> str:
+    """Return the key line of a key, without a line feed."""
+    return f"durarepo-{kind}-1 {raw.hex()} {_check_digits(kind, raw).hex()}"
+
+
+def parse_key(kind: str, text: bytes) -> bytes:
+    """Return the raw bytes of the one key of ``kind`` in a key file.
+
+    Raises:
+        KeyMaterialError: ``malformed``; the message never quotes the text.
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(b"#")]
+    match = _KEY_LINE.match(lines[0]) if len(lines) == 1 else None
+    if match is None or match[1].decode() != kind:
+        raise _malformed(kind)
+    raw = bytes.fromhex(match[2].decode())
+    if len(raw) != KEY_LENGTHS[kind] or _check_digits(kind, raw).hex() != match[3].decode():
+        raise _malformed(kind)
+    return raw
+
+
+def _malformed(kind: str) -> KeyMaterialError:
+    return KeyMaterialError(
+        "malformed",
+        f"key text is not one whole {kind} key",
+        hint="copy the file again from where it was made; a key line is never edited",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardStream:
+    """A stream on the card: newest milestone (epoch, sequence, digest), head (sequence, digest)."""
+
+    stream: str
+    anchor: tuple[int, int, Digest]
+    head: tuple[int, Digest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Card:
+    """What opens everything on the worst day. Has no repr: two of its fields are secrets."""
+
+    owner_digest: bytes
+    identity: bytes
+    locator: bytes
+    registry_version: int
+    streams: tuple[CardStream, ...]
+    remotes: tuple[tuple[str, str, bytes | None], ...]
+
+
+def encode_card(card: Card) -> bytes:
+    """Return the card's map."""
+    return encode(
+        {
+            0: card.owner_digest,
+            1: card.identity,
+            2: card.locator,
+            3: card.registry_version,
+            4: [[one.stream, list(one.anchor), list(one.head)] for one in card.streams],
+            5: [list(remote) for remote in card.remotes],
+        }
+    )
+
+
+def parse_card(data: bytes) -> Card:
+    """Return the card that ``data`` holds.
+
+    Raises:
+        IntegrityError: ``card-form`` or ``cbor-*``.
+    """
+    fields = Fields(decode(data), reason="card-form", what="card", required=range(6))
+    return Card(
+        owner_digest=fields.blob(0, 32),
+        identity=fields.blob(1, KEY_BYTES),
+        locator=fields.blob(2, KEY_BYTES),
+        registry_version=fields.uint(3),
+        streams=tuple(_parse_card_stream(fields, item) for item in fields.items(4)),
+        remotes=tuple(_parse_card_remote(fields, item) for item in fields.items(5)),
+    )
+
+
+def _parse_card_stream(fields: Fields, item: Value) -> CardStream:
+    name, anchor, head = fields.array(item, 3)
+    epoch, sequence, digest = fields.array(anchor, 3)
+    head_sequence, head_digest = fields.array(head, 2)
+    if not is_stream_id(fields.words(name)):
+        raise fields.refused("has a stream id of another form")
+    return CardStream(
+        stream=fields.words(name),
+        anchor=(
+            fields.number(epoch, U32_MAX),
+            fields.number(sequence),
+            Digest(fields.octets(digest, 32)),
+        ),
+        head=(fields.number(head_sequence), Digest(fields.octets(head_digest, 32))),
+    )
+
+
+def _parse_card_remote(fields: Fields, item: Value) -> tuple[str, str, bytes | None]:
+    name, url, authority = fields.array(item, 3)
+    return (
+        fields.words(name),
+        fields.words(url),
+        None if authority is None else fields.octets(authority),
+    )
+
+
+def armour(*, card: bool, content: bytes) -> bytes:
+    """Return the text of a card, or of a keys file, around its content."""
+    text = base64.b64encode(content)
+    lines = [text[at : at + _LINE_CHARACTERS] for at in range(0, len(text), _LINE_CHARACTERS)]
+    return b"\n".join((_CARD_LINE if card else _KEYS_LINE, *lines, b""))
+
+
+def unarmour(text: bytes, *, card: bool) -> bytes:
+    """Return the content of a card's, or a keys file's, text.
+
+    Raises:
+        KeyMaterialError: ``card``.
+    """
+    first, _, rest = text.partition(b"\n")
+    try:
+        content = base64.b64decode(rest.replace(b"\n", b""), validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    if first != (_CARD_LINE if card else _KEYS_LINE) or armour(card=card, content=content) != text:
+        raise KeyMaterialError(
+            "card",
+            f"this is no whole {'card' if card else 'keys file'}",
+            hint="use the file exactly as it was written, every line of it",
+        )
+    return content
+
+
+def encode_keys_file(signing: bytes, naming: list[tuple[int, bytes]]) -> bytes:
+    """Return the map inside a keys file's sealed box."""
+    return encode({0: signing, 1: [[epoch, key] for epoch, key in naming]})
