@@ -131,16 +131,26 @@ def open_root(root: bytes) -> int:
     Raises:
         SourceError: missing, not a directory (or reached through a symlink), or unreadable.
     """
-    if not root.startswith(b"/"):
-        raise ValueError("a root is an absolute path")
-    steps = [step for step in root.split(b"/") if step]
+    try:
+        return open_real_path(root)
+    except OSError as error:
+        raise _root_error(root, error) from error
+
+
+def open_real_path(path: bytes) -> int:
+    """Return a descriptor of the directory at absolute ``path``, opened part by part.
+
+    Raises:
+        OSError: as open(2) says; a symlink in any part is ELOOP or ENOTDIR.
+    """
+    if not path.startswith(b"/"):
+        raise ValueError("an absolute path is needed")
+    steps = [step for step in path.split(b"/") if step]
     fd = os.open(b"/", _OPEN_STEP)
     try:
         for step in steps[:-1]:
             fd = _stepped(fd, os.open(step, _OPEN_STEP, dir_fd=fd))
         return open_directory(steps[-1] if steps else b".", dirfd=fd)
-    except OSError as error:
-        raise _root_error(root, error) from error
     finally:
         os.close(fd)
 
