@@ -8,6 +8,7 @@ and its data. Source: spec/format.md 8. Start at `Journal`.
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -66,11 +67,13 @@ class Journal:
         found = self.load()
         return [] if found is None or found.is_complete else list(found.records)
 
-    def begin(self, header: bytes) -> None:
+    def begin(self, header: bytes, carried: Iterable[bytes] = ()) -> None:
         """Begin a generation; the newest one that has a header becomes the previous one.
 
         Args:
             header: facts of the run that a resuming run compares with its own.
+            carried: records of an earlier generation that still count; they are there from
+                the first moment on, so a kill right after loses none of them.
 
         Raises:
             StoreError: it cannot be begun; what was recorded can still be loaded.
@@ -79,7 +82,8 @@ class Journal:
         make_folder(self._folder)
         if _parse(read_small(self._current, JOURNAL_MAX_BYTES) or b"") is not None:
             move_small(self._current, b"previous")
-        replace_small(self._current, _MAGIC + _encode(_HEADER, header))
+        kept = [_encode(_RECORD, record) for record in carried]
+        replace_small(self._current, _MAGIC + _encode(_HEADER, header) + b"".join(kept))
         self._file = AppendFile(self._current)
 
     def resume(self) -> Generation:

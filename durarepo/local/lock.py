@@ -6,6 +6,7 @@ The file is never removed or replaced, so two contenders always meet at the same
 Source: spec/cli.md, the lock; AICEP 10.5.8. Start at `RunLock`.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -189,7 +190,8 @@ class RunLock:
 
 def _write_record(descriptor: int, record: bytes) -> None:
     """Write the record in one piece of constant length, durable on return."""
-    os.pwrite(descriptor, record.ljust(_RECORD_BYTES - 1) + b"\n", 0)
+    if os.pwrite(descriptor, record.ljust(_RECORD_BYTES - 1) + b"\n", 0) != _RECORD_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
 
 

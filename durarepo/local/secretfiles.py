@@ -92,6 +92,8 @@ def write_secret_new(path: bytes, data: bytes) -> None:
     try:
         if stat.S_IMODE(os.fstat(checked).st_mode) & _OTHERS:
             raise _folder_mode(folder, path)
+        if any(tag in _ACL_GRANTS for tag, _ in _acl(checked, path, kind="default")):
+            raise _acl_refused(folder)  # the new file would inherit the grant
         parent = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=checked)
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -220,10 +222,10 @@ def _check_file(descriptor: int, path: bytes) -> None:
         )
 
 
-def _acl(descriptor: int, subject: bytes) -> list[tuple[int, int]]:
+def _acl(descriptor: int, subject: bytes, *, kind: str = "access") -> list[tuple[int, int]]:
     """Return tag and rights of each entry of the access list; none where there is no list."""
     try:
-        raw = os.getxattr(b"/proc/self/fd/%d" % descriptor, "system.posix_acl_access")
+        raw = os.getxattr(b"/proc/self/fd/%d" % descriptor, f"system.posix_acl_{kind}")
     except OSError as error:
         if error.errno in {errno.ENODATA, errno.EOPNOTSUPP, errno.ENOENT}:
             return []

@@ -160,8 +160,12 @@ class LocalDir:
         """Return the size of the object in bytes, or None where there is none."""
         fan, encoded = _fan_out(name)
         try:
-            found = os.stat(b"%b/%b" % (fan, encoded), dir_fd=self._root, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
+            folder = os.open(fan, _FOLDER, dir_fd=self._root)
+            try:
+                found = os.stat(encoded, dir_fd=folder, follow_symlinks=False)
+            finally:
+                os.close(folder)
+        except FileNotFoundError:
             return None
         except OSError as error:
             raise store_error(error, "look at", self._path(name)) from error
@@ -217,7 +221,11 @@ class LocalDir:
     def _open_object(self, name: ObjectName) -> tuple[int, int]:
         fan, encoded = _fan_out(name)
         try:
-            descriptor = os.open(b"%b/%b" % (fan, encoded), _READ, dir_fd=self._root)
+            folder = os.open(fan, _FOLDER, dir_fd=self._root)
+            try:
+                descriptor = os.open(encoded, _READ, dir_fd=folder)
+            finally:
+                os.close(folder)
         except FileNotFoundError as error:
             raise IntegrityError(
                 "object-missing", f"object {name} is not there", hint="run durarepo repair"
@@ -265,7 +273,7 @@ class LocalDir:
     def _listed(self, fan: bytes) -> list[bytes]:
         try:
             folder = os.open(fan or b".", _FOLDER, dir_fd=self._root)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             path = os.path.join(self.folder, fan)
