@@ -29,7 +29,6 @@ from durarepo.repository.scratch_checks import (
     SIDECARS,
     check_entry,
     is_same_inode,
-    quote_path,
     split_root,
 )
 from durarepo.repository.scratch_content import (
@@ -42,6 +41,7 @@ from durarepo.repository.scratch_folders import Frame, ScratchFolders
 from durarepo.repository.scratch_metadata import MetadataWriter
 from durarepo.repository.scratch_place import exists_at, store_error
 from durarepo.repository.scratch_staging import Staging, StagingKeeper
+from durarepo.store.atomic import shown
 
 COMPONENTS: Final = b"components"
 _NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -157,7 +157,7 @@ class ScratchBuilder:
         """
         self._check_at_top()
         names = split_root(path)
-        check_entry(entry, quote_path(path), types=_FOLDER)
+        check_entry(entry, shown(path), types=_FOLDER)
         if names:
             with self._unwound():
                 for name in names[:-1]:
@@ -282,7 +282,7 @@ class ScratchBuilder:
             raise IntegrityError(
                 "link-group",
                 f"{self._folders.show(entry.name)} is listed as another name of "
-                f"{quote_path(first.entry.name)} and differs from it",
+                f"{shown(first.entry.name)} and differs from it",
                 hint="restore it as a file of its own",
             )
         self._check_sidecar(frame, entry)
@@ -320,7 +320,7 @@ class ScratchBuilder:
         try:
             self._staging.sync()
         except OSError as error:
-            what = f"write {quote_path(self.staging)} to disk"
+            what = f"write {shown(self.staging)} to disk"
             raise self._folders.broken(error, what) from error
         self._is_finished = True
 
@@ -340,7 +340,7 @@ class ScratchBuilder:
                 self._metadata.apply_open(self._staging.tree_fd, self._root_of_all)
                 os.fsync(self._staging.tree_fd)
             except OSError as error:
-                what = f"write the metadata of {quote_path(self.destination)}"
+                what = f"write the metadata of {shown(self.destination)}"
                 raise store_error(error, what) from error
         self.abandon()
 
@@ -365,7 +365,7 @@ class ScratchBuilder:
         self._check_building()
         frame = self._folders.current
         self._folders.check_name(entry.name)
-        check_entry(entry, quote_path(entry.name), types=types)
+        check_entry(entry, shown(entry.name), types=types)
         return frame
 
     @contextmanager

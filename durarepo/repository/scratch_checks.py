@@ -12,6 +12,7 @@ from typing import Final
 from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import NAME_MAX_BYTES, PATH_MAX_BYTES, XATTRS_MAX_COUNT
+from durarepo.store.atomic import shown
 
 MARKERS: Final = b".durarepo"
 """The only name that a restore adds to what was kept."""
@@ -27,15 +28,6 @@ XATTR_MAX_BYTES: Final = 65536
 DEVICES: Final = (FileType.CHAR_DEVICE, FileType.BLOCK_DEVICE)
 SIDECARS: Final = (b"-wal", b"-shm", b"-journal")
 """What SQLite would take for a part of the database beside it."""
-
-
-def quote_path(path: bytes) -> str:
-    """Return ``path`` quoted, as one line of text in which no control character is left."""
-    text = "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in path.decode("utf-8", "backslashreplace")
-    )
-    return f"'{text}'"
 
 
 def is_name(name: bytes) -> bool:
@@ -61,18 +53,18 @@ def split_root(path: bytes) -> list[bytes]:
     if is_bad or not all(is_name(name) for name in names) or names[0] == MARKERS:
         raise IntegrityError(
             "path",
-            f"the root {quote_path(path[:PATH_MAX_BYTES])} is no path that can be restored",
+            f"the root {shown(path[:PATH_MAX_BYTES])} is no path that can be restored",
             hint="a root is an absolute path without '.', '..' or empty names",
         )
     return names
 
 
-def check_entry(entry: Entry, shown: str, *, types: Collection[FileType]) -> None:
+def check_entry(entry: Entry, subject: str, *, types: Collection[FileType]) -> None:
     """Check every number and byte string of ``entry`` but its name.
 
     Args:
         entry: what is to be made.
-        shown: its quoted path, for messages.
+        subject: its quoted path, for messages.
         types: types that the caller makes.
 
     Raises:
@@ -81,10 +73,10 @@ def check_entry(entry: Entry, shown: str, *, types: Collection[FileType]) -> Non
         ValueError: of another type.
     """
     if entry.type not in types:
-        raise ValueError(f"{shown} is of type {entry.type.name}, which is made in another way")
+        raise ValueError(f"{subject} is of type {entry.type.name}, which is made in another way")
     problem = _problem(entry)
     if problem:
-        raise IntegrityError("entry", f"{shown} cannot exist: {problem}")
+        raise IntegrityError("entry", f"{subject} cannot exist: {problem}")
 
 
 def is_same_inode(first: Entry, second: Entry) -> bool:

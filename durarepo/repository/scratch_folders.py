@@ -15,7 +15,7 @@ from typing import Final
 from durarepo.core.entries import Entry
 from durarepo.core.errors import DurarepoError, IntegrityError, StoreError
 from durarepo.core.limits import PATH_MAX_BYTES, TREE_MAX_DEPTH
-from durarepo.repository.scratch_checks import MARKERS, is_name, quote_path
+from durarepo.repository.scratch_checks import MARKERS, is_name
 from durarepo.repository.scratch_metadata import MetadataWriter, clear_inherited
 from durarepo.repository.scratch_place import (
     PATH_ONLY,
@@ -24,6 +24,7 @@ from durarepo.repository.scratch_place import (
     identity_of,
     store_error,
 )
+from durarepo.store.atomic import shown
 
 OPEN_FRAMES: Final = 64
 """So many of the innermost folders are held open; the others are reopened on the way back."""
@@ -82,7 +83,7 @@ class ScratchFolders:
 
     def show(self, name: bytes) -> str:
         """Return the quoted source path of ``name`` in the current folder, for messages."""
-        return quote_path(b"/" + b"/".join([*(f.name for f in self._frames if f.name), name]))
+        return shown(b"/" + b"/".join([*(f.name for f in self._frames if f.name), name]))
 
     def check_name(self, name: bytes) -> None:
         """Check that ``name`` may be made in the current folder.

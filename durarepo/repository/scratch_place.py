@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from durarepo.core.errors import ConfigurationError, DurarepoError, PolicyRefusedError, StoreError
 from durarepo.core.limits import NAME_MAX_BYTES, PATH_MAX_BYTES
-from durarepo.repository.scratch_checks import quote_path
+from durarepo.repository.scratch_mounts import Subtree, lies_in, subtree_of
+from durarepo.store.atomic import shown
 
 RENAME_NOREPLACE = 1
 PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,7 +85,7 @@ def open_place(destination: bytes, *, protected: Sequence[bytes]) -> Place:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _no_parent(parent) from error
     except OSError as error:
-        raise store_error(error, f"open the folder {quote_path(parent)}") from error
+        raise store_error(error, f"open the folder {shown(parent)}") from error
     place = Place(parent=real, name=name, parent_fd=parent_fd)
     try:
         _check_parent(place)
@@ -109,7 +110,7 @@ def _destination_exists(place: Place) -> PolicyRefusedError:
     """Return the refusal to touch what already stands at the destination."""
     return PolicyRefusedError(
         "destination-exists",
-        f"the destination {quote_path(place.path)} already exists",
+        f"the destination {shown(place.path)} already exists",
         hint="name a folder that does not exist yet",
     )
 
@@ -127,7 +128,7 @@ def publish_folder(source_fd: int, source: bytes, place: Place) -> None:
     except FileExistsError as error:
         raise _destination_exists(place) from error
     except OSError as error:
-        raise store_error(error, f"publish {quote_path(place.path)}") from error
+        raise store_error(error, f"publish {shown(place.path)}") from error
 
 
 def can_sync_disk() -> bool:
@@ -172,7 +173,7 @@ def _split(destination: bytes) -> tuple[bytes, bytes]:
     if not destination or b"\0" in destination or len(path) > PATH_MAX_BYTES or is_bad:
         raise ConfigurationError(
             "destination",
-            f"the destination {quote_path(destination)} does not name a new folder",
+            f"the destination {shown(destination)} does not name a new folder",
             hint="give the path of a folder that does not exist yet, ending in its name",
         )
     return parent, name
@@ -181,7 +182,7 @@ def _split(destination: bytes) -> tuple[bytes, bytes]:
 def _no_parent(parent: bytes) -> DurarepoError:
     return ConfigurationError(
         "destination",
-        f"the destination's parent {quote_path(parent)} is not an existing folder",
+        f"the destination's parent {shown(parent)} is not an existing folder",
         hint="make the parent folder first, or choose another destination",
     )
 
@@ -212,7 +213,7 @@ def _check_parent(place: Place) -> None:
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise PolicyRefusedError(
             "destination-parent",
-            f"anyone may rename what lies in {quote_path(place.parent)}",
+            f"anyone may rename what lies in {shown(place.parent)}",
             hint="choose a destination whose parent others cannot write, or set its sticky bit",
         )
 
@@ -220,16 +221,29 @@ def _check_parent(place: Place) -> None:
 def _check_protected(
     place: Place, ancestors: frozenset[Identity], *, protected: Sequence[bytes]
 ) -> None:
+    here = subtree_of(place.parent_fd)
     for path in protected:
         real = os.path.realpath(path)
         is_below = (real + b"/").startswith(place.path + b"/")
-        if is_below or _identity_at(real) in ancestors:
+        if is_below or _identity_at(real) in ancestors or _shows_inside(here, real):
             raise PolicyRefusedError(
                 "destination-protected",
-                f"the destination {quote_path(place.path)} lies in, is or contains "
-                f"{quote_path(path)}",
+                f"the destination {shown(place.path)} lies in, is or contains {shown(path)}",
                 hint="choose a destination outside the roots, the repository and the keys",
             )
+
+
+def _shows_inside(here: Subtree | None, path: bytes) -> bool:
+    """Return whether a mount shows some inside of the folder ``path`` as ``here``."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        there = subtree_of(fd)
+    finally:
+        os.close(fd)
+    return here is not None and there is not None and lies_in(here, there)
 
 
 def _check_absent(place: Place) -> None:

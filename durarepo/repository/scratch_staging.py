@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Final, Protocol, Self
 
 from durarepo.core.errors import DurarepoError
-from durarepo.repository.scratch_checks import quote_path
 from durarepo.repository.scratch_metadata import clear_inherited
 from durarepo.repository.scratch_place import (
     READ_FOLDER,
@@ -21,6 +20,7 @@ from durarepo.repository.scratch_place import (
     store_error,
     sync_disk,
 )
+from durarepo.store.atomic import shown
 
 STAGED_NAME_BYTES: Final = 200
 """So much of the destination's name stands in the staging folder's, to keep it a name."""
@@ -65,7 +65,7 @@ class Staging:
             self.dropped_fd = self._make(b"dropped")
         except OSError as error:
             self.close()
-            raise store_error(error, f"make the folder {quote_path(self.path)}") from error
+            raise store_error(error, f"make the folder {shown(self.path)}") from error
 
     @classmethod
     def create(
@@ -89,7 +89,7 @@ class Staging:
             keeper.adopt_staging(path)
         except OSError as error:
             os.close(place.parent_fd)
-            raise store_error(error, f"make the folder {quote_path(path)}") from error
+            raise store_error(error, f"make the folder {shown(path)}") from error
         except DurarepoError:
             os.close(place.parent_fd)
             raise

@@ -1,0 +1,187 @@
+"""The chain of a repository's manifests: where each lies, and which of them are verified.
+
+With an identity a manifest is opened and admitted; without one (put-only) only its mark and
+digest are compared with what the state knows. Trust begins at the high-water where there is
+one, else at the first manifest. Source: spec/format.md 7.2 and 9, spec/ingest.md 4.
+Start at `Chain.verified`.
+"""
+
+from dataclasses import dataclass
+
+from durarepo.core.errors import IntegrityError, SelectionError, TrustError
+from durarepo.core.limits import SLOT_ATTEMPTS
+from durarepo.core.names import Digest, ObjectName
+from durarepo.core.secret import Secret
+from durarepo.crypto import primitives
+from durarepo.format.manifest import Nested
+from durarepo.ingest import (
+    GENESIS,
+    Anchor,
+    Expected,
+    HighWater,
+    SignedManifest,
+    VerifiedManifest,
+    admit,
+    check_mark,
+    open_manifest,
+    open_nested,
+)
+from durarepo.repository.repository import Repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """A stored envelope that carries a good mark; nothing in it has been looked at."""
+
+    sequence: int
+    epoch: int
+    name: ObjectName
+    digest: Digest
+    data: bytes
+
+
+class Chain:
+    """Reads the manifests of one repository; keeps those that it has opened."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._signed: dict[int, SignedManifest] = {}
+        marks = repository.state.high_water()
+        self.high = HighWater()
+        if marks is not None:
+            self.high = HighWater(
+                sequence=marks.sequence, digest=marks.head_digest, clock=marks.clock_seconds
+            )
+
+    def envelope(self, sequence: int) -> Envelope | None:
+        """Return the envelope of a number, or None where no slot of it is taken.
+
+        Raises:
+            IntegrityError: slots are taken, and none holds an envelope with a good mark.
+        """
+        repository = self._repository
+        epoch = repository.record.epoch_of(sequence).number
+        refusal: IntegrityError | None = None
+        for attempt in range(SLOT_ATTEMPTS):
+            name = repository.manifest_slot(epoch, sequence, attempt)
+            if repository.store.stat(name) is None:
+                break
+            data = repository.store.read(name)
+            try:
+                check_mark(data, repository.naming_key(epoch).reveal())
+            except IntegrityError as error:
+                refusal = error
+                continue
+            return Envelope(
+                sequence=sequence,
+                epoch=epoch,
+                name=name,
+                digest=Digest(primitives.sha256(data)),
+                data=data,
+            )
+        if refusal is not None:
+            raise refusal
+        return None
+
+    def has(self, sequence: int) -> bool:
+        """Return whether the first slot of a number is taken."""
+        epoch = self._repository.record.epoch_of(sequence).number
+        slot = self._repository.manifest_slot(epoch, sequence, 0)
+        return self._repository.store.stat(slot) is not None
+
+    def head(self) -> int:
+        """Return the number of the newest manifest that is there; 0 where there is none.
+
+        Raises:
+            TrustError: ``rollback`` where the one seen before is gone.
+        """
+        start = self.high.sequence
+        if start and not self.has(start):
+            raise TrustError(
+                "rollback",
+                f"manifest {start} of stream '{self._repository.stream}' has been seen, is gone",
+                hint="bring it back from a remote: durarepo fetch",
+            )
+        step = 1
+        while self.has(start + step):
+            start, step = start + step, step * 2
+        while step > 1:
+            step //= 2
+            if self.has(start + step):
+                start += step
+        return start
+
+    def signed(self, sequence: int, identity: Secret) -> SignedManifest:
+        """Return a manifest after ingest 4.1 to 4.19.
+
+        Raises:
+            IntegrityError: ``gap`` if it is not there; else the code of the step.
+        """
+        if sequence not in self._signed:
+            envelope = self.envelope(sequence)
+            if envelope is None:
+                raise IntegrityError(
+                    "gap",
+                    f"manifest {sequence} of stream '{self._repository.stream}' is missing",
+                    hint="bring it back from a remote: durarepo fetch",
+                )
+            expected = Expected(
+                registry=self._repository.registry,
+                stream=self._repository.stream,
+                epoch=envelope.epoch,
+                sequence=sequence,
+            )
+            naming = self._repository.naming_key(envelope.epoch).reveal()
+            self._signed[sequence] = open_manifest(
+                envelope.data, identity.reveal(), expected=expected, naming_key=naming
+            )
+        return self._signed[sequence]
+
+    def verified(self, sequence: int, *, now: int) -> VerifiedManifest:
+        """Return one manifest after full ingest: its chain reaches a point of trust.
+
+        Raises:
+            SelectionError: ``no-sequence``.
+            KeyMaterialError: ``identity-absent``.
+            IntegrityError, TrustError, FreshnessError: the code of the step that fails.
+        """
+        head = self.head()
+        if not 1 <= sequence <= head:
+            raise no_sequence(str(sequence), head)
+        begin = sequence if self.high.sequence else 1
+        return self._admitted(begin, head, now)[sequence]
+
+    def all_verified(self, *, now: int) -> dict[int, VerifiedManifest]:
+        """Return every manifest from the first one on, after full ingest."""
+        head = self.head()
+        return self._admitted(1, head, now) if head else {}
+
+    def _admitted(self, begin: int, head: int, now: int) -> dict[int, VerifiedManifest]:
+        identity = self._repository.keys.need_identity()
+        chain = {number: self.signed(number, identity) for number in range(begin, head + 1)}
+        anchor = GENESIS
+        if begin > 1:
+            # The high-water vouches for the head, and the links from it back to this one.
+            anchor = Anchor(sequence=begin - 1, digest=chain[begin].statement.previous)
+        return admit(chain, record=self._repository.record, anchor=anchor, high=self.high, now=now)
+
+    def nested(self, manifest: VerifiedManifest) -> Nested:
+        """Return the nested part of a verified manifest.
+
+        Raises:
+            KeyMaterialError: ``identity-absent``.
+            IntegrityError: ``nested``, ``nested-form``, ``component-index``.
+        """
+        identity = self._repository.keys.need_identity()
+        place = self._repository.place(manifest.statement.epoch)
+        return open_nested(manifest, identity.reveal(), place)
+
+
+def no_sequence(wanted: str, head: int) -> SelectionError:
+    """Return the error for a manifest that does not exist."""
+    there = f"there are numbers 1 to {head}" if head else "there is none yet"
+    return SelectionError(
+        "no-sequence",
+        f"there is no manifest '{wanted[:40]}'; {there}",
+        hint="list them with: durarepo log",
+    )
