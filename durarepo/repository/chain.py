@@ -9,7 +9,7 @@ Start at `Chain.verified`.
 from dataclasses import dataclass
 
 from durarepo.core.errors import IntegrityError, SelectionError, TrustError
-from durarepo.core.limits import SLOT_ATTEMPTS
+from durarepo.core.limits import MILESTONE_EVERY, SLOT_ATTEMPTS
 from durarepo.core.names import Digest, ObjectName
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
@@ -102,6 +102,15 @@ class Chain:
                 f"manifest {start} of stream '{self._repository.stream}' has been seen, is gone",
                 hint="bring it back from a remote: durarepo fetch",
             )
+        found, start = self._gallop(start), -1
+        while found > start:  # looks past a gap, as far as the next milestone
+            start = found
+            border = start - start % MILESTONE_EVERY + MILESTONE_EVERY
+            found = max(filter(self.has, range(start + 1, border + 1)), default=start)
+            found = self._gallop(found)
+        return start
+
+    def _gallop(self, start: int) -> int:
         step = 1
         while self.has(start + step):
             start, step = start + step, step * 2

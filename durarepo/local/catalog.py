@@ -1,0 +1,318 @@
+"""The catalogue: a local SQLite copy of what packs and trees say. May be deleted at any time.
+
+It speeds things up and is believed for nothing that a check of stored bytes would answer: a
+chunk's place is a hint that the pack's own index confirms. All writes of a run are one
+transaction. A catalogue that is damaged is set aside, and the next run builds a new one.
+Source: spec/format.md 12; spec/decisions/0004-catalogue.md. Start at `Catalog`.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from durarepo.core.errors import StoreError
+from durarepo.core.names import ChunkId, Digest, ObjectName
+from durarepo.format.manifest import Pin
+from durarepo.store.atomic import shown
+
+SCHEMA_VERSION = 1
+_IDS_AT_ONCE = 500
+_MAIN_FILES = (b"", b"-wal", b"-shm")
+
+Located: TypeAlias = tuple[int, int]
+"""Row id of a pack, and number of the chunk within it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestRow:
+    """What `log` shows of a manifest, noted when it was verified or made."""
+
+    sequence: int
+    epoch: int
+    name: ObjectName
+    digest: Digest
+    issued: int
+    expires: int
+    type: int
+    files: int
+    dirs: int
+    size_bytes: int
+    signer: bytes
+    complete: bool
+    omissions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirRow:
+    """What the last complete manifest held of one directory.
+
+    ``record`` is what its listing said, ``entries`` the encoded entries in the same order,
+    ``owners`` the packs that each entry needs, ``own`` those of its tree, ``pins`` all of these,
+    as arrays of unsigned 32-bit row ids. ``links`` are (inode, size) of files with more names.
+    """
+
+    path: bytes
+    tree: ChunkId
+    set_hash: bytes
+    record: bytes
+    entries: bytes
+    owners: bytes
+    pins: bytes
+    own: bytes
+    files: int
+    size_bytes: int
+    links: bytes
+    ledger: bytes
+
+
+class Catalog:
+    """One open catalogue."""
+
+    def __init__(self, path: bytes) -> None:
+        """Open the catalogue at ``path``, or make a new one there.
+
+        Raises:
+            StoreError: ``catalog``: it cannot be made; ``catalog-damaged``: it was set aside.
+        """
+        self._path = path
+        self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = self._connected()
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == SCHEMA_VERSION:
+                connection.execute("SELECT count(*) FROM facts").fetchone()
+                return connection
+            empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            connection.close()
+            raise self._unusable(error) from error
+        except sqlite3.DatabaseError:
+            empty = False
+        if not empty:
+            connection.close()
+            self._set_aside()
+            connection = self._connected()
+            connection.execute("PRAGMA journal_mode = WAL")
+        from durarepo.local.catalog_schema import make_tables  # noqa: PLC0415 - slow to import
+
+        make_tables(connection)
+        return connection
+
+    def _connected(self) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(os.fsdecode(self._path), isolation_level=None, timeout=10.0)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> StoreError:
+        return StoreError(
+            "catalog",
+            f"cannot use the catalogue {shown(self._path)}: {type(error).__name__}",
+            hint="check the disk and the folder's rights; the catalogue may be moved away",
+        )
+
+    def _set_aside(self) -> None:
+        for suffix in _MAIN_FILES:
+            source = self._path + suffix
+            if os.path.lexists(source):
+                os.replace(source, self._path + b".damaged" + suffix)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Turn damage that shows while the catalogue is used into a set-aside and an error.
+
+        Raises:
+            StoreError: ``catalog-damaged`` or ``catalog``.
+        """
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            self._set_aside()
+            raise StoreError(
+                "catalog-damaged",
+                f"the catalogue {shown(self._path)} is damaged and was set aside",
+                hint="run the command again; the catalogue is built anew",
+            ) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all that happens inside one durable step, or nothing of it."""
+        with self.guarded():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    # --- facts ---
+
+    def fact(self, name: str) -> bytes | None:
+        """Return a fact by name, or None."""
+        row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def set_fact(self, name: str, value: bytes) -> None:
+        """Keep a fact."""
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    # --- packs and chunks ---
+
+    def pack_ids(self) -> dict[ObjectName, int]:
+        """Return the row id of every known pack by its name."""
+        rows = self._connection.execute("SELECT name, id FROM packs")
+        return {ObjectName(bytes(name).hex()): row_id for name, row_id in rows}
+
+    def pack_pins(self) -> dict[int, Pin]:
+        """Return the pin of every known pack by its row id."""
+        rows = self._connection.execute(
+            "SELECT id, name, size, index_digest, registry_version FROM packs"
+        )
+        return {
+            row[0]: Pin(
+                name=ObjectName(bytes(row[1]).hex()),
+                size=row[2],
+                index_digest=Digest(bytes(row[3])),
+                registry_version=row[4],
+            )
+            for row in rows
+        }
+
+    def add_pack(self, pin: Pin, ids: Iterable[ChunkId]) -> int:
+        """Note a pack with its chunks' ids in stored order; return its row id."""
+        cursor = self._connection.execute(
+            "INSERT INTO packs (name, size, index_digest, registry_version) VALUES (?, ?, ?, ?)",
+            (bytes.fromhex(pin.name), pin.size, pin.index_digest, pin.registry_version),
+        )
+        row_id = cursor.lastrowid or 0
+        rows = sorted((chunk, row_id, number) for number, chunk in enumerate(ids))
+        self._connection.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", rows)
+        return row_id
+
+    def find_chunk(self, chunk: ChunkId) -> Located | None:
+        """Return where a chunk is said to lie, or None."""
+        row: Located | None = self._connection.execute(
+            "SELECT pack, number FROM chunks WHERE id = ?", (chunk,)
+        ).fetchone()
+        return row
+
+    def has_chunks(self) -> bool:
+        """Return whether any chunk is known."""
+        return self._connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None
+
+    # --- directories ---
+
+    def find_dir(self, path: bytes) -> DirRow | None:
+        """Return what is known of a directory, or None."""
+        row = self._connection.execute("SELECT * FROM dirs WHERE path = ?", (path,)).fetchone()
+        if row is None:
+            return None
+        return DirRow(
+            path=row[0],
+            tree=ChunkId(row[1]),
+            set_hash=row[2],
+            record=row[3],
+            entries=row[4],
+            owners=row[5],
+            pins=row[6],
+            own=row[7],
+            files=row[8],
+            size_bytes=row[9],
+            links=row[10],
+            ledger=row[11],
+        )
+
+    def put_dirs(self, rows: list[DirRow]) -> None:
+        """Keep directories, each in place of what was known of it."""
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    row.path,
+                    row.tree,
+                    row.set_hash,
+                    row.record,
+                    row.entries,
+                    row.owners,
+                    row.pins,
+                    row.own,
+                    row.files,
+                    row.size_bytes,
+                    row.links,
+                    row.ledger,
+                )
+                for row in rows
+            ],
+        )
+
+    def forget_dir(self, path: bytes) -> None:
+        """Forget a directory and all below it."""
+        below = path.rstrip(b"/") + b"/"
+        self._connection.execute(
+            "DELETE FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
+            (path, below, below[:-1] + b"0"),
+        )
+
+    def forget_all_dirs(self) -> None:
+        """Forget every directory."""
+        self._connection.execute("DELETE FROM dirs")
+
+    # --- manifests ---
+
+    def add_manifest(self, row: ManifestRow) -> None:
+        """Keep what `log` shows of a manifest."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO manifests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row.sequence,
+                row.epoch,
+                bytes.fromhex(row.name),
+                row.digest,
+                row.issued,
+                row.expires,
+                row.type,
+                row.files,
+                row.dirs,
+                row.size_bytes,
+                row.signer,
+                row.complete,
+                row.omissions,
+            ),
+        )
+
+    def manifests(self) -> list[ManifestRow]:
+        """Return the known manifests, newest first."""
+        rows = self._connection.execute("SELECT * FROM manifests ORDER BY sequence DESC")
+        return [
+            ManifestRow(
+                sequence=row[0],
+                epoch=row[1],
+                name=ObjectName(bytes(row[2]).hex()),
+                digest=Digest(bytes(row[3])),
+                issued=row[4],
+                expires=row[5],
+                type=row[6],
+                files=row[7],
+                dirs=row[8],
+                size_bytes=row[9],
+                signer=bytes(row[10]),
+                complete=bool(row[11]),
+                omissions=row[12],
+            )
+            for row in rows
+        ]
