@@ -11,7 +11,7 @@ import errno
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
@@ -106,8 +106,10 @@ class Trouble:
 
 def walk(
     root: bytes, *, rules: WalkRules, mounts: MountTable | None = None
-) -> Iterator[Enter | Leave | Trouble]:
+) -> Generator[Enter | Leave | Trouble, None, None]:
     """Yield what lies below ``root``: `Enter`, its sub-directories in name order, `Leave`.
+
+    Close it when giving up early; what it holds open is closed then.
 
     Args:
         root: an absolute real path (no part of it a symlink) of a directory.
@@ -401,7 +403,7 @@ class _Walker:
 
 def _held_limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return HELD_DIRECTORIES if soft < 0 else max(2, min(HELD_DIRECTORIES, soft // 4))
+    return HELD_DIRECTORIES if soft < 0 else max(1, min(HELD_DIRECTORIES, soft // 4))
 
 
 def _stepped(old_fd: int, new_fd: int) -> int:

@@ -1,7 +1,9 @@
 """Databases under real writers and in the states that killed writers leave (P1, X6, X7)."""
 
 import os
+import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -70,6 +72,7 @@ class Work:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Work:
+    """Give an empty work folder."""
     folder = tmp_path / "work"
     folder.mkdir()
     return Work(folder)
@@ -77,23 +80,29 @@ def work(tmp_path: Path) -> Work:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
+    """Give an empty folder for the source."""
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
 
 
 def open_database(path: Path | str, mode: str = "DELETE") -> sqlite3.Connection:
+    """Open or make a database in this journal mode."""
     database = sqlite3.connect(path, isolation_level=None)
     database.execute(f"PRAGMA journal_mode={mode}")
     return database
 
 
 def fill(database: sqlite3.Connection, rows: int) -> None:
+    """Make the table and its rows in one transaction."""
+    database.execute("BEGIN")
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT)")
     database.executemany("INSERT INTO t VALUES (?, ?)", [(i, "x" * 500) for i in range(rows)])
+    database.execute("COMMIT")
 
 
 def run_python(code: str, *arguments: str) -> int:
+    """Run code in a process of its own and return its exit code."""
     return subprocess.run([sys.executable, "-c", code, *arguments], check=False).returncode
 
 
@@ -107,12 +116,14 @@ def listing_of(folder: Path, *, but: tuple[str, ...] = ()) -> dict[str, tuple[in
 
 
 def captured(path: Path, work: Work, *, busy_seconds: float = 5) -> DatabaseCopy:
+    """Capture what must not be damaged."""
     outcome = capture_database(os.fsencode(path), work=work, busy_seconds=busy_seconds)
     assert isinstance(outcome, DatabaseCopy), outcome
     return outcome
 
 
 def ids_in(path: bytes) -> list[int]:
+    """Return the ids of a database that passes the full check."""
     with closing(sqlite3.connect(os.fsdecode(path))) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return [row[0] for row in copy.execute("SELECT id FROM t ORDER BY id")]
@@ -165,6 +176,7 @@ def test_every_capture_under_a_writer_is_whole_and_holds_what_was_committed(
 
 
 def plain_copy_holds(path: Path, target: Path, committed: int) -> bool:
+    """Return whether copying the main file alone would have done."""
     shutil.copyfile(path, target)
     try:
         return len(ids_in(os.fsencode(target))) >= committed
@@ -233,6 +245,7 @@ def test_a_log_that_a_killed_writer_left_is_read_and_left_alone(
 
 
 def make_hot_journal(path: Path) -> None:
+    """Kill a writer amid a transaction that has reached the main file."""
     code = "import sqlite3,sys,os;d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
     code += "d.execute('PRAGMA cache_size=5')\n"
     code += "d.execute('CREATE TABLE t(id INTEGER PRIMARY KEY, b TEXT)');d.execute('BEGIN')\n"
@@ -470,11 +483,11 @@ def test_a_read_only_folder_and_an_unprivileged_reader_suffice(home: Path, work:
     code += "d.execute('CREATE TABLE t(id INTEGER PRIMARY KEY)')\n"
     code += "d.execute('INSERT INTO t VALUES(1)');os._exit(9)"
     assert run_python(code, str(path)) == 9
-    os.chmod(home, 0o555)
-    os.chmod(work.folder, 0o777)
+    os.chmod(home, 0o555)  # noqa: S103  # readable and not writable is the point
+    os.chmod(work.folder, 0o777)  # noqa: S103  # the other user writes here
     for folder in home.parents:
         if folder != Path("/") and os.stat(folder).st_uid == os.getuid():
-            os.chmod(folder, os.stat(folder).st_mode | 0o011)
+            os.chmod(folder, os.stat(folder).st_mode | 0o011)  # noqa: S103  # may pass through
 
     child = os.fork()
     if child == 0:
@@ -502,9 +515,6 @@ def test_a_full_work_folder_is_a_store_error(home: Path, work: Work) -> None:
     if child == 0:
         status = 1
         try:
-            import resource  # noqa: PLC0415
-            import signal  # noqa: PLC0415
-
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
             capture_database(os.fsencode(path), work=work)
