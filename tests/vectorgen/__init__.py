@@ -4,7 +4,10 @@ Run `python -m tests.vectorgen` to write the files that are missing, with `--all
 Start at `catalogue.py`; the vectors stand in the modules named after their kind.
 """
 
-from tests.vectorgen import cbor, keytext
+from tests.vectorgen import cards, cbor, chain, keytext, manifest, pack, registry, repository, tree
 from tests.vectorgen.catalogue import GENERATORS
 
-__all__ = ["GENERATORS", "cbor", "keytext"]
+__all__ = [
+    "GENERATORS", "cards", "cbor", "chain", "keytext", "manifest", "pack", "registry",
+    "repository", "tree",
+]  # fmt: skip

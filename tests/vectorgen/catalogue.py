@@ -66,8 +66,14 @@ def _declare(make: Make, kind: str, spec: str, expect: str, **rest: str) -> Make
         message = f"{name}: no docstring, or declared twice"
         raise ValueError(message)
     GENERATORS[name] = Generator(
-        name=name, kind=kind, spec=spec, expect=expect, comment=comment, make=make,
-        differs_from=rest.get("differs_from"), field=rest.get("field"),
+        name=name,
+        kind=kind,
+        spec=spec,
+        expect=expect,
+        comment=comment,
+        make=make,
+        differs_from=rest.get("differs_from"),
+        field=rest.get("field"),
     )
     return make
 
@@ -89,6 +95,4 @@ def fails(
         differs_from: the passing vector that it is equal to but for one field.
         field: that field, in words.
     """
-    return lambda make: _declare(
-        make, kind, spec, code, differs_from=differs_from, field=field
-    )
+    return lambda make: _declare(make, kind, spec, code, differs_from=differs_from, field=field)

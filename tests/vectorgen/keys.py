@@ -26,7 +26,7 @@ NAMING = bytes([0x31]) * 32
 NEXT_NAMING = bytes([0x32]) * 32
 OTHER_NAMING = bytes([0x33]) * 32
 LOCATOR = bytes([0x4A]) * 32
-PASSPHRASE = "correct horse battery staple"
+PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of a vector, protects nothing
 
 
 @lru_cache(maxsize=16)

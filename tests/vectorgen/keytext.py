@@ -138,11 +138,11 @@ def key_point_of_order_8() -> Body:
 
 @fails("key", "2.2", "trust.weak-key", differs_from="key-signer", field="Ed25519 public key")
 def key_point_not_reduced() -> Body:
-    """y = p + 3 stands for the point with y = 3, in a second spelling."""
+    """Y = p + 3 stands for the point with y = 3, in a second spelling."""
     return _with_point(_PRIME + 3)
 
 
 @fails("key", "2.2", "trust.weak-key", differs_from="key-signer", field="Ed25519 public key")
 def key_not_a_point() -> Body:
-    """y = 2 belongs to no point of the curve."""
+    """Y = 2 belongs to no point of the curve."""
     return _with_point(2)

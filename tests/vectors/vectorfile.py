@@ -16,30 +16,28 @@ FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 SHARED = "shared"
 
 DESCRIPTION = ("expect", "spec", "kind", "comment", "differs-from", "field", "result", "encoding")
-TRUSTED = ("locator", "owner-digest", "highest")
+REGISTRY = ("now", "locator", "owner-digest", "version", "highest")
 CHAINED = ("anchor", "high-water", "clock", "archival")
+PACKED = ("pin", "naming")
 # Inputs of each kind: those that must stand, then those that may.
 INPUTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cbor": ((), ()),
     "key": (("key-kind",), ()),
     "card": ((), ("passphrase",)),
     "keysfile": (("identity",), ()),
-    "registry": (("now", "version", *TRUSTED), ("purpose",)),
+    "registry": (REGISTRY, ("purpose",)),
     "manifest": (
-        ("now", "registry", *TRUSTED, "stream", "epoch", "sequence", "identity"),
+        (*REGISTRY, "registry", "stream", "epoch", "sequence", "identity"),
         ("naming", *CHAINED),
     ),
-    "chain": (
-        ("now", "registry", *TRUSTED, "stream", "sequence", "identity"),
-        CHAINED,
-    ),
-    "index": (("pin", "naming"), ()),
-    "chunk": (("pin", "naming", "identity", "stream", "epoch", "compartment", "chunk"), ()),
-    "tree": (("naming", "root"), ()),
-    "content": (("naming", "file"), ()),
-    "path": (("naming", "root", "path"), ()),
+    "chain": ((*REGISTRY, "stream", "sequence", "identity"), CHAINED),
+    "index": (PACKED, ()),
+    "chunk": ((*PACKED, "identity", "stream", "epoch", "compartment", "chunk"), ()),
+    "tree": (("naming", "root", "root-path"), ()),
+    "path": (("naming", "root", "root-path"), ()),
+    "content": (("naming", "root", "root-path"), ()),
     "repository": (
-        ("now", *TRUSTED, "stream", "sequence", "identity"),
+        (*REGISTRY, "stream", "sequence", "identity"),
         (*CHAINED, "now-frames", "now-end"),
     ),
 }
@@ -169,29 +167,29 @@ def _split(name: str, text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def _check_header(name: str, header: Mapping[str, str]) -> None:
-    for key in ("expect", "spec", "kind", "comment", "encoding"):
-        if key not in header:
-            raise _refuse(name, f"no header key {key}")
-    if header["kind"] not in INPUTS:
-        raise _refuse(name, f"unknown kind {header['kind']}")
+    missing = {"expect", "spec", "kind", "comment", "encoding"} - set(header)
+    if missing:
+        raise _refuse(name, f"missing header keys {sorted(missing)}")
+    if header["kind"] not in INPUTS or header["encoding"] not in _LINE_BYTES:
+        raise _refuse(name, "unknown kind or encoding")
+    if not _CODE.match(header["expect"]) or not _STEP.match(header["spec"]):
+        raise _refuse(name, "expect or spec is malformed")
+    wanted = {"result"} if header["expect"] == "success" else {"differs-from", "field"}
+    if set(header) & {"result", "differs-from", "field"} != wanted:
+        raise _refuse(name, f"needs {sorted(wanted)} and none of the other kind")
+    _check_inputs(name, header)
+
+
+def _check_inputs(name: str, header: Mapping[str, str]) -> None:
     must, may = INPUTS[header["kind"]]
     unknown = set(header) - set(DESCRIPTION) - set(must) - set(may)
     if unknown:
         raise _refuse(name, f"unknown header keys {sorted(unknown)}")
     if not set(must) <= set(header):
         raise _refuse(name, f"missing inputs {sorted(set(must) - set(header))}")
-    if not _CODE.match(header["expect"]) or not _STEP.match(header["spec"]):
-        raise _refuse(name, "expect or spec is malformed")
-    if header["encoding"] not in _LINE_BYTES:
-        raise _refuse(name, f"unknown encoding {header['encoding']}")
-    wanted = {"result"} if header["expect"] == "success" else {"differs-from", "field"}
-    if set(header) & {"result", "differs-from", "field"} != wanted:
-        raise _refuse(name, f"needs {sorted(wanted)} and none of the other kind")
 
 
-def parse_vector(
-    name: str, text: str, shared: Callable[[str], bytes] = load_shared
-) -> Vector:
+def parse_vector(name: str, text: str, shared: Callable[[str], bytes] = load_shared) -> Vector:
     """Return the vector in ``text``.
 
     Args:

@@ -1,0 +1,251 @@
+"""Vectors over all steps: a registry, an envelope and its packs, restored into a folder."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.interop import miniwriter as mini
+from tests.vectorgen.catalogue import Body, fails, passes
+from tests.vectorgen.chain import registry_part, slot
+from tests.vectorgen.scene import (
+    NOW,
+    SALT,
+    Edits,
+    Scene,
+    manifest_inputs,
+    renamed,
+    seal_manifest,
+)
+from tests.vectorgen.tree import listing_result
+from tests.vectors.vectorfile import Part
+
+_ROOT = b"/home/agent"
+_DAY = 86400
+_HELLO = b"hello\n"
+
+
+def _tree() -> dict[bytes, mini.Node]:
+    """Return a root with the usual things in it."""
+    return {
+        _ROOT: mini.directory(
+            {
+                b"a.txt": mini.file(_HELLO),
+                b"empty": mini.file(),
+                b"link": mini.symlink(b"a.txt"),
+                b"memory": mini.directory({b"m.jsonl": mini.file(b"{}\n", b"{}\n", mode=0o600)}),
+                b"sparse": mini.file(b"one", 65536, b"two", depth=1),
+            }
+        )
+    }
+
+
+class _Making:
+    """One repository of one manifest; every step may be altered."""
+
+    def __init__(self, scene: Scene | None = None, *, registry: str = "registry-basic") -> None:
+        self.scene = scene or Scene()
+        self.registry = registry
+
+    def body(
+        self,
+        tree: Mapping[bytes, mini.Node] | None = None,
+        *,
+        nested: Callable[[dict[int, Any], mini.Chunks], Any] | None = None,
+        change: Callable[[dict[int, Any]], Any] | None = None,
+        pack_edits: Edits | None = None,
+        **inputs: str,
+    ) -> Body:
+        """Return the body of a vector that restores ``tree``.
+
+        Args:
+            tree: roots by path; the usual ones without it.
+            nested: alters the nested map, and may add chunks.
+            change: alters the statement in place.
+            pack_edits: parts of the pack to be replaced.
+            inputs: replace the usual ones.
+        """
+        scene, tree = self.scene, _tree() if tree is None else tree
+        chunks = scene.chunks()
+        inner = scene.nested_map(tree, chunks)
+        inner = nested(inner, chunks) if nested else inner
+        scene.store(chunks, edits={"salt": SALT, **(pack_edits or {})})
+        number = scene.head + 1
+        sealed = mini.seal_nested(
+            inner,
+            scope=scene.scope(),
+            sequence=number,
+            previous=scene.digest(number - 1),
+            edits={"salt": SALT},
+        )
+        statement = scene.statement(counts=mini.totals(tree), nested=sealed)
+        if change:
+            change(statement)
+        envelope = seal_manifest(scene, statement)
+        given = manifest_inputs(scene, "-") | renamed(inputs)
+        for name in ("registry", "epoch", "naming"):
+            given.pop(name, None)
+        parts = [Part(label=slot(number, epoch=scene.epoch), data=envelope)]
+        parts += [Part(label=name, data=data) for name, data in sorted(scene.objects.items())]
+        return Body(
+            parts=(registry_part(self.scene, self.registry), *parts),
+            inputs=given,
+            result=listing_result(tree),
+            encoding="base64",
+        )
+
+
+def _body(tree: Mapping[bytes, mini.Node] | None = None, **rest: Any) -> Body:
+    return _Making().body(tree, **rest)
+
+
+@passes("repository", "7.8")
+def repository_basic() -> Body:
+    """Files, an empty one, a sparse one, a directory and a symbolic link."""
+    return _body()
+
+
+@passes("repository", "7.8")
+def repository_8_stanzas() -> Body:
+    """Eight stanzas in envelope, nested part and pack."""
+    return _Making(Scene(n=8), registry="registry-8-stanzas").body()
+
+
+@passes("repository", "7.8")
+def repository_two_roots() -> Body:
+    """Two roots that share a chunk."""
+    other = mini.directory({b"same.txt": mini.file(_HELLO)})
+    return _body({**_tree(), b"/srv/notes": other})
+
+
+@passes("repository", "7.8")
+def repository_hard_links() -> Body:
+    """Two names of one inode, and a third of the same group that does not agree."""
+    names = {b"a": 0o644, b"b": 0o644, b"c": 0o600}
+    files = {name: mini.file(_HELLO, link=9, mode=mode) for name, mode in names.items()}
+    return _body({_ROOT: mini.directory(files)})
+
+
+@passes("repository", "7.8")
+def repository_ledger_in_chunks() -> Body:
+    """A ledger whose lines lie in a chunk of kind ledger."""
+
+    def nested(inner: dict[int, Any], chunks: mini.Chunks) -> dict[int, Any]:
+        plain = mini.encode([[0, b"/home/agent/cache", "cache", "walk", 3]])
+        content = [0, [len(plain), chunks.add(mini.LEDGER, plain)]]
+        return {**inner, 3: content}
+
+    return _body(nested=nested)
+
+
+@passes("repository", "7.8")
+def repository_partial() -> Body:
+    """A partial manifest: one entry was taken from number 1."""
+    tree = _tree()
+    tree[_ROOT].children[b"a.txt"].fields[18] = 1
+    return _body(tree, change=lambda statement: statement.update({4: False}))
+
+
+@passes("repository", "7.8")
+def repository_database() -> Body:
+    """A database component, whose integrity is the hash of the captured file."""
+    database = b"SQLite format 3\x00" + bytes(4080)
+    tree = {_ROOT: mini.directory({b"m.db": mini.file(database, consistency=3)})}
+
+    def nested(inner: dict[int, Any], _: mini.Chunks) -> dict[int, Any]:
+        part = mini.component("sqlite", b"sqlite:/home/agent/m.db", mini.sha256(database))
+        parts = [*inner[1], part]
+        return {**inner, 1: parts, 2: mini.component_index(parts)}
+
+    return _body(tree, nested=nested)
+
+
+@passes("repository", "4.28")
+def repository_archival() -> Body:
+    """Expired a month ago, and restored for archival."""
+    return _body(now=str(NOW + 30 * _DAY), archival="yes")
+
+
+@passes("repository", "6.1")
+def repository_last_second() -> Body:
+    """The manifest is in its last second from beginning to end."""
+    last = str(NOW + 2 + _DAY - 1)
+    return _body(now=last, now_frames=last, now_end=last)
+
+
+@fails("repository", "6.1", "fresh.expired", differs_from="repository-last-second", field="now")
+def repository_expires_before_frames() -> Body:
+    """It expires between the manifest and the first frame."""
+    last = NOW + 2 + _DAY - 1
+    return _body(now=str(last), now_frames=str(last + 1), now_end=str(last + 1))
+
+
+@fails("repository", "7.9", "fresh.expired", differs_from="repository-last-second", field="now")
+def repository_expires_before_the_end() -> Body:
+    """It expires while it is restored: nothing may be shown."""
+    last = NOW + 2 + _DAY - 1
+    return _body(now=str(last), now_frames=str(last), now_end=str(last + 1))
+
+
+@fails("repository", "7.9", "fresh.clock", differs_from="repository-last-second", field="now")
+def repository_clock_runs_back() -> Body:
+    """The clock is set back below its high-water while the restore runs."""
+    last = NOW + 2 + _DAY - 1
+    return _body(now=str(last), now_frames=str(last), now_end=str(last - 10), clock=str(last - 5))
+
+
+@fails("repository", "5.1", "integrity.pack-missing", differs_from="repository-basic", field="pack")
+def repository_without_its_pack() -> Body:
+    """The pinned pack is not there."""
+    body = _body()
+    return replace(body, parts=body.parts[:2])
+
+
+@fails(
+    "repository", "6.4", "integrity.frame-digest", differs_from="repository-basic", field="a frame"
+)
+def repository_with_altered_frame() -> Body:
+    """One bit of the first frame, which holds a file's content."""
+    body = _body()
+    part = body.parts[2]
+    at = 65 + 4 * 1168
+    data = part.data[:at] + bytes([part.data[at] ^ 1]) + part.data[at + 1 :]
+    return replace(body, parts=(*body.parts[:2], replace(part, data=data)))
+
+
+@fails("repository", "7.8", "integrity.component", differs_from="repository-basic", field="hash")
+def repository_component_differs() -> Body:
+    """The component of kind files has the hash of other files."""
+
+    def nested(inner: dict[int, Any], _: mini.Chunks) -> dict[int, Any]:
+        parts = [mini.component("files", b"files", bytes([0x40]) * 32)]
+        return {**inner, 1: parts, 2: mini.component_index(parts)}
+
+    return _body(nested=nested)
+
+
+@fails("repository", "7.8", "integrity.component", differs_from="repository-database", field="hash")
+def repository_database_differs() -> Body:
+    """The database component has the hash of another database."""
+    database = b"SQLite format 3\x00" + bytes(4080)
+    tree = {_ROOT: mini.directory({b"m.db": mini.file(database, consistency=3)})}
+
+    def nested(inner: dict[int, Any], _: mini.Chunks) -> dict[int, Any]:
+        part = mini.component("sqlite", b"sqlite:/home/agent/m.db", bytes([0x40]) * 32)
+        parts = [*inner[1], part]
+        return {**inner, 1: parts, 2: mini.component_index(parts)}
+
+    return _body(tree, nested=nested)
+
+
+@fails(
+    "repository", "7.8", "integrity.component", differs_from="repository-basic", field="set hash"
+)
+def repository_file_added() -> Body:
+    """The tree holds a file more than the component's hash covers."""
+
+    def nested(inner: dict[int, Any], chunks: mini.Chunks) -> dict[int, Any]:
+        tree = _tree()
+        tree[_ROOT].children[b"added"] = mini.file(_HELLO)
+        return {**inner, 0: [[path, chunks.entry(node)] for path, node in tree.items()]}
+
+    return _body(nested=nested)
