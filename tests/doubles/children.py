@@ -51,7 +51,7 @@ def run_in_child(
 
 
 def mount(*arguments: str) -> None:
-    """Mount something, with the arguments that mount(8) takes."""
+    """Attach a file system; the arguments are those of the tool."""
     subprocess.run(["mount", *arguments], check=True, capture_output=True)
 
 
