@@ -28,6 +28,7 @@ from durarepo.repository.scratch_checks import (
     MARKERS,
     SIDECARS,
     check_entry,
+    is_name,
     is_same_inode,
     split_root,
 )
@@ -142,7 +143,12 @@ class ScratchBuilder:
 
     @property
     def not_restored(self) -> dict[str, int]:
-        """Kind of loss -> how often: ``owner``, ``setuid``, ``device``, ``xattr`` and others."""
+        """What did not come back: kind of loss -> how often; empty if everything did.
+
+        Kinds: ``owner``, ``mode``, ``times``, ``setuid``, ``setgid``, ``sticky``,
+        ``capabilities``, ``acl``, ``xattr``, ``device`` (left out), ``hard-link`` (a file of
+        its own instead). When a file was made can be set by nobody and is not counted.
+        """
         return dict(self._metadata.not_restored)
 
     def enter_root(self, path: bytes, entry: Entry) -> None:
@@ -234,6 +240,7 @@ class ScratchBuilder:
             raise
         finally:
             os.close(fd)
+        _note_database(frame, entry)
         return self._pool(frame, entry)
 
     def add_special(self, entry: Entry) -> Linkable | None:
@@ -293,6 +300,7 @@ class ScratchBuilder:
                 raise self._folders.not_made(error, entry.name) from error
             self._metadata.count("hard-link")
             return False
+        _note_database(frame, entry)
         return True
 
     def write_marker(self, name: bytes, data: bytes) -> None:
@@ -391,16 +399,18 @@ class ScratchBuilder:
 
     def _check_sidecar(self, frame: Frame, entry: Entry) -> None:
         """Never let SQLite find a log beside a copied database (each was taken by itself)."""
-        beside = [entry.name.removesuffix(s) for s in SIDECARS if entry.name.endswith(s)]
-        is_mixed = any(name in frame.databases for name in beside)
+        name = entry.name
+        is_mixed = any(
+            name.endswith(s) and name.removesuffix(s) in frame.databases for s in SIDECARS
+        )
         if entry.consistency is Consistency.SQLITE_BACKUP:
-            frame.databases.add(entry.name)
-            is_mixed |= any(exists_at(frame.fd, entry.name[:251] + s) for s in SIDECARS)
+            beside = [name + s for s in SIDECARS if is_name(name + s)]
+            is_mixed = is_mixed or any(exists_at(frame.fd, log) for log in beside)
         if is_mixed:
             raise IntegrityError(
                 "sidecar",
-                f"{self._folders.show(entry.name)} and a database stand side by side that do "
-                "not belong together",
+                f"{self._folders.show(name)} and a database stand side by side that do not "
+                "belong together",
                 hint="restore the database alone, by its path",
             )
 
@@ -435,7 +445,6 @@ class ScratchBuilder:
 
     def _drop(self, frame: Frame, name: bytes, fd: int) -> None:
         """Take a file that failed out of the tree; the work module discards it later."""
-        frame.databases.discard(name)
         try:
             os.rename(
                 name, self._next_name(), src_dir_fd=frame.fd, dst_dir_fd=self._staging.dropped_fd
@@ -473,6 +482,11 @@ class ScratchBuilder:
                 return False
             raise
         return True
+
+
+def _note_database(frame: Frame, entry: Entry) -> None:
+    if entry.consistency is Consistency.SQLITE_BACKUP:
+        frame.databases.add(entry.name)
 
 
 def _link(from_fd: int, name: bytes, to_fd: int, new: bytes) -> None:

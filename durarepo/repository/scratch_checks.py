@@ -81,7 +81,7 @@ def check_entry(entry: Entry, subject: str, *, types: Collection[FileType]) -> N
 
 def is_same_inode(first: Entry, second: Entry) -> bool:
     """Return whether two entries may be names of one inode: group, content, metadata (format 6)."""
-    return first.link_group is not None and _inode(first) == _inode(second)
+    return _inode(first) == _inode(second)
 
 
 def _inode(entry: Entry) -> Entry:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
 from durarepo.core.errors import (
@@ -641,6 +643,102 @@ def test_a_message_shows_no_raw_control_character(place: bytes) -> None:
     assert os.listdir(out + b"/r") == [b"a\x1b[2J\n\xff"]
 
 
+NAMES = (b"a", b"b", b"A", b"..", b".", b"", b"a/b", b"/tmp", b"\0", b"n" * 256, b".durarepo")
+STEPS = st.tuples(
+    st.sampled_from(["enter", "leave", "file", "short", "symlink", "link", "root", "marker"]),
+    st.sampled_from(NAMES),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=40))
+def test_any_sequence_of_calls_builds_what_a_plain_model_says(
+    steps: list[tuple[str, bytes]],
+) -> None:
+    """Whatever a listing says, in whatever order: the result is a plain tree, and nothing else."""
+    with tempfile.TemporaryDirectory() as folder_name:
+        place = os.fsencode(folder_name)
+        with begin(place) as builder:
+            model = Model(builder)
+            for step, name in steps:
+                model.try_step(step, name)
+            while model.here:
+                model.try_step("leave", b"")
+            builder.finish()
+            builder.publish()
+
+        found = {p: _kind(builder.destination + b"/" + p) for p in listing(builder.destination)}
+        assert found == model.tree
+        assert sorted(os.listdir(place)) == [b"out", b"work"]
+
+
+class Model:
+    """Calls a builder and keeps a dict of what has to be there; it knows no file system."""
+
+    def __init__(self, builder: ScratchBuilder) -> None:
+        self.builder = builder
+        self.tree: dict[bytes, str] = {}
+        self.here: list[bytes] = []
+        self.first: Linkable | None = None
+
+    def try_step(self, step: str, name: bytes) -> None:
+        """Do ``step``; compare whether it was refused with what the model expects."""
+        path = b"/".join([*self.here, name])
+        is_plain = name in NAMES[:3] or (name == b".durarepo" and step not in {"root"})
+        is_free = is_plain and path not in self.tree
+        is_inside = bool(self.here)
+        allowed = {
+            "leave": is_inside,
+            "root": not is_inside and is_free,
+            "marker": not is_inside and is_plain and b".durarepo/" + name not in self.tree,
+            "link": is_inside and is_free and self.first is not None,
+            "short": False,
+        }.get(step, is_inside and is_free)
+        try:
+            self._do(step, name)
+        except (DurarepoError, ValueError):
+            assert not allowed, (step, name, self.here)
+            return
+        assert allowed, (step, name, self.here)
+        self._note(step, name, path)
+
+    def _do(self, step: str, name: bytes) -> None:
+        builder = self.builder
+        if step == "enter":
+            builder.enter(folder(name))
+        elif step == "leave":
+            builder.leave()
+        elif step == "root":
+            builder.enter_root(b"/" + (name if name and b"/" not in name else b".."), folder())
+        elif step == "marker":
+            builder.write_marker(name, b"{}")
+        elif step == "symlink":
+            builder.add_special(symlink(name, b"/tmp"))
+        elif step == "link":
+            if self.first is None:
+                raise ValueError("nothing to link yet")
+            builder.add_link(entry(name, link_group=1), self.first)
+        else:
+            made = builder.add_file(entry(name, link_group=1), [b"abc"] if step == "file" else [])
+            self.first = self.first or made
+
+    def _note(self, step: str, name: bytes, path: bytes) -> None:
+        if step == "leave":
+            self.here.pop()
+        elif step == "marker":
+            self.tree[b".durarepo"] = "folder"
+            self.tree[b".durarepo/" + name] = "file"
+        else:
+            kinds = {"enter": "folder", "root": "folder", "symlink": "symlink"}
+            self.tree[path] = kinds.get(step, "file")
+        if step in {"enter", "root"}:
+            self.here.append(name)
+
+
+def _kind(path: bytes) -> str:
+    mode = os.lstat(path).st_mode
+    return "symlink" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "file"
+
+
 # --- Files
 
 
@@ -791,6 +889,19 @@ def test_a_copied_database_never_stands_beside_a_log(
         builder.leave()
         builder.add_file(entry(b"plain"), [b"abc"])
         builder.add_file(entry(b"plain" + suffix), [b"abc"])
+
+
+def test_a_database_with_the_longest_name_can_have_no_log_beside_it(place: bytes) -> None:
+    """Asking for a name that is too long is an error of the system, and no reason to stop."""
+    builder = begin(place)
+    builder.enter_root(b"/r", folder())
+    for length in (247, 248, 251, 252, 255):
+        name = b"d" * length
+        builder.add_file(entry(name, consistency=Consistency.SQLITE_BACKUP), [b"abc"])
+    builder.add_file(entry(b"x", consistency=Consistency.SQLITE_BACKUP, link_group=1), [b"abc"])
+    out = done(builder)
+
+    assert len(os.listdir(out + b"/r")) == 6
 
 
 # --- Hard links
