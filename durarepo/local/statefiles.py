@@ -9,6 +9,7 @@ Source: spec/format.md 8 and 12 (laws 4, 5 and 7). Start at `StateFiles`.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,12 @@ STATE_FORMAT = 1
 _HEAD_MAX_BYTES = 64 * MIB
 _MARKS_MAX_BYTES = 64 * 1024
 _HINT = "restore the file, or move it away: the next run then counts the state as lost"
+
+_WHOLE = b'{"format":%d,"kind":"%b","sha256":"%b","value":%b}'
+_PARTS = re.compile(
+    rb'\{"format":([0-9]{1,9}),"kind":"([a-z-]{1,32})","sha256":"([0-9a-f]{64})","value":(.*)\}\Z',
+    re.DOTALL,
+)
 
 Json = Mapping[str, object]
 
@@ -281,36 +288,34 @@ def _pin_of(row: "_Fields") -> LivePin:
     )
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-
-
-def _check_sum(kind: str, value: object) -> str:
-    return hashlib.sha256(f"{kind}\n{_canonical(value)}".encode()).hexdigest()
+def _check_sum(kind: bytes, value: bytes) -> bytes:
+    return hashlib.sha256(kind + b"\n" + value).hexdigest().encode("ascii")
 
 
 def _wrap(kind: str, value: Json) -> bytes:
-    whole = {"format": STATE_FORMAT, "kind": kind, "sha256": _check_sum(kind, value)}
-    return _canonical({**whole, "value": value}).encode()
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    name = kind.encode("ascii")
+    return _WHOLE % (STATE_FORMAT, name, _check_sum(name, text), text)
 
 
 def _unwrap(data: bytes, kind: str, path: bytes) -> Json:
-    """Return the value of a state file after its self-check."""
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path) from error
-    if not isinstance(whole, dict) or whole.get("kind") != kind:
+    """Return the value of a state file after its self-check, which covers every byte."""
+    parts = _PARTS.match(data)
+    if parts is None or parts[2] != kind.encode("ascii"):
         raise _damaged(path)
-    version = whole.get("format")
-    if isinstance(version, int) and version > STATE_FORMAT:
+    if int(parts[1]) > STATE_FORMAT:
         raise StoreError(
             "state-version",
-            f"{shown(path)} has format {version}, this durarepo reads {STATE_FORMAT}",
+            f"{shown(path)} has format {int(parts[1])}, this durarepo reads {STATE_FORMAT}",
             hint="install the durarepo that wrote it, or a newer one",
         )
-    value = whole.get("value")
-    if not isinstance(value, dict) or whole.get("sha256") != _check_sum(kind, value):
+    if int(parts[1]) != STATE_FORMAT or parts[3] != _check_sum(parts[2], parts[4]):
+        raise _damaged(path)
+    try:
+        value = json.loads(parts[4])
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path) from error
+    if not isinstance(value, dict):
         raise _damaged(path)
     return value
 
