@@ -18,8 +18,8 @@ _SPEAKING = {
 # something before it (`place + b"/..."`) is no absolute path.
 _PLACES = re.compile(
     r"""(?<![\w.~}\])>-])(?<!\+ ["'])(?<!\+ [bf]["'])/(?:"""
-    + "|".join(("root", "work"))
-    + r")(?=/|\b(?![\w-]))"
+    + "|".join((r"root/\w", r"work(?=/|\b(?![\w-]))"))
+    + ")"
 )
 _HOST = re.compile(r"https?://([\w.-]+)")
 _INDEX_WORDS = (
@@ -161,9 +161,9 @@ def test_a_sound_test_is_left_alone(sound: str) -> None:
     [
         "cd /" + "root/venv",
         "path = '/" + "work/main'",
-        "`/" + "root`",
-        "index-url = https://pypi" + ".internal/simple",
-        "see http://npm-proxy" + ".corp.test/",
+        "`/" + "work`",
+        "index-url = https:/" + "/pypi.internal/simple",
+        "see http:/" + "/npm-proxy.corp.test/",
     ],
 )
 def test_a_planted_workplace_is_found(planted: str) -> None:
@@ -178,6 +178,7 @@ def test_a_planted_workplace_is_found(planted: str) -> None:
         "https://mirror.example/notes/",
         "/var/lib/work/x",
         "~/root",
+        'environment = {"HOME": "/root"}',
         'os.mkdir(place + b"/work")',
     ],
 )
