@@ -127,16 +127,6 @@ class WorkFolder:
             raise store_error(error, "make the folder", path) from error
         return path
 
-    def announce_staging(self, path: bytes) -> None:
-        """Write down that a staging folder ``path`` is about to be made.
-
-        A later run then knows of it even if this one is killed before `adopt_staging`; it is
-        reported by `clean_after_kill`, never removed without an identity.
-        """
-        self._check_lock()
-        make_folder(self._path)
-        self._note(Made(path=os.path.abspath(path), identity=None, boot=boot_id()))
-
     def adopt_staging(self, path: bytes) -> None:
         """Record the new, empty folder ``path`` beside a destination as made by this run.
 

@@ -39,7 +39,7 @@ USER = 1000
             ),
         ),
         (
-            {"HOME": "/root", "XDG_DATA_HOME": "/d"},
+            {"HOME": "/home/a", "XDG_DATA_HOME": "/d"},
             0,
             (
                 b"/var/lib/durarepo/notes",

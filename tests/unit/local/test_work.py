@@ -255,19 +255,6 @@ def test_folder_in_the_place_of_a_dead_runs_staging_is_reported_and_left(tmp_pat
     assert work_of(tmp_path).clean_after_kill() == []
 
 
-def test_announced_staging_is_reported_and_not_removed(tmp_path: Path) -> None:
-    """A name without an identity proves too little outside the work folder."""
-
-    def killed() -> None:
-        work_of(tmp_path).announce_staging(bytes(tmp_path / "staging"))
-        (tmp_path / "staging").mkdir()
-
-    after_kill(killed)
-
-    assert work_of(tmp_path).clean_after_kill() == [bytes(tmp_path / "staging")]
-    assert (tmp_path / "staging").exists()
-
-
 def test_kill_before_the_identity_is_known_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
