@@ -13,17 +13,23 @@ Source: sqlite.org/backup.html, wal.html, lockingv3.html. Start at `capture_data
 import io
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from stat import S_ISREG
 from typing import NoReturn, Protocol
 from urllib.parse import quote
 
-from durarepo.core.errors import SourceError, StoreError, VanishedError
-from durarepo.core.limits import MIB, READ_TRIES, READ_WINDOW_BYTES
-from durarepo.source.walk import Identity, open_real_path
+from durarepo.core.errors import StoreError
+from durarepo.core.limits import MIB, READ_TRIES
+from durarepo.source.sqlitefiles import (
+    JOURNAL,
+    SHM,
+    WAL,
+    DatabaseFiles,
+    DatabaseState,
+    MovedError,
+    file_state,
+)
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 BUSY_SECONDS = 10.0
@@ -32,16 +38,10 @@ BUSY_SECONDS = 10.0
 INTEGRITY_MAX_BYTES = 128 * MIB
 """Up to here a copy gets the full check (about 4 s per GB), above it the quick one (0.8 s)."""
 
-_WAL, _SHM, _JOURNAL = b"-wal", b"-shm", b"-journal"
-_WRITE_VERSION_OFFSET = 18
-_WAL_VERSION = 2
 _HEADER_BYTES = 100
 _GREATEST_PAGE_BYTES = 65536
 _SQLITE_PATH_MAX_BYTES = 500
 """SQLite opens no path longer than 512 bytes, a sidecar's ending included."""
-
-_TICK_SECONDS = 0.02
-"""Longer than the step of the clock that file times are taken from."""
 
 _NEEDS_ANOTHER_WAY = frozenset(
     {
@@ -70,12 +70,6 @@ _REASONS = {
     sqlite3.SQLITE_CANTOPEN: "unreadable",
     sqlite3.SQLITE_READONLY: "unreadable",
 }
-
-FileState = tuple[int, int, int, int, int]
-"""Device, inode, size, time of change of content, and of anything, in nanoseconds."""
-
-DatabaseState = tuple[FileState | None, FileState | None, FileState | None]
-"""What the main file, the write-ahead log and the rollback journal looked like."""
 
 
 class WorkFolderProtocol(Protocol):
@@ -109,8 +103,7 @@ class DatabaseCopy:
 class Damaged:
     """No copy can be vouched for: the caller keeps the raw bytes, which is an omission.
 
-    ``reason``: locked, changing, malformed, not-a-database, check-failed, unreadable, replaced
-    or refused.
+    ``reason``: locked, changing, malformed, not-a-database, check-failed, unreadable or refused.
     """
 
     reason: str
@@ -123,7 +116,7 @@ def is_sqlite(first_bytes: bytes) -> bool:
 
 def sidecar_names(name: bytes) -> tuple[bytes, bytes, bytes]:
     """Return the names of the files that SQLite keeps beside a database; never backed up."""
-    return name + _WAL, name + _SHM, name + _JOURNAL
+    return name + WAL, name + SHM, name + JOURNAL
 
 
 def database_state(
@@ -134,7 +127,7 @@ def database_state(
     A commit to the write-ahead log leaves the main file as it was, so the log counts too. An
     empty log or journal is none: SQLite makes and leaves such without a change of content.
     """
-    return _file_state(main), _file_state(wal), _file_state(journal)
+    return file_state(main), file_state(wal), file_state(journal)
 
 
 def may_have_changed(before: DatabaseState | None, now: DatabaseState) -> bool:
@@ -160,134 +153,44 @@ def capture_database(
         SourceError: no regular file any more, or its folder cannot be read.
         StoreError: the work folder cannot take the copy.
     """
-    with _Source(path) as source:
-        outcome = Damaged(reason="changing")
-        for _ in range(READ_TRIES):
-            copy = work.new_file(".sqlite")
-            taken = _take(source, copy, work=work, busy_seconds=busy_seconds)
-            if taken is None:
-                checked = _checked(copy, source)
-                if isinstance(checked, DatabaseCopy):
-                    return checked
-                taken = checked
-            work.discard(copy)
-            outcome = taken
-            if outcome.reason != "changing":
-                break
-        return outcome
+    outcome: DatabaseCopy | Damaged = Damaged(reason="changing")
+    for _ in range(READ_TRIES):
+        outcome = _attempt(path, work=work, busy_seconds=busy_seconds)
+        if outcome != Damaged(reason="changing"):
+            break
+    return outcome
 
 
-class _MovedError(Exception):
-    """The source changed while it was read in a way that bears no change."""
-
-
-class _Source:
-    """The database and its folder, held so that a swapped name is noticed.
-
-    The main file is held without opening it (O_PATH), which leaves SQLite's locks alone.
-    """
-
-    def __init__(self, path: bytes) -> None:
-        self.path = path
-        folder, _, self.name = path.rpartition(b"/")
+def _attempt(
+    path: bytes, *, work: WorkFolderProtocol, busy_seconds: float
+) -> DatabaseCopy | Damaged:
+    """Take and check one copy; leave no file behind unless it is good."""
+    outcome: DatabaseCopy | Damaged | None = None
+    with DatabaseFiles(path) as source:
+        copy = work.new_file(".sqlite")
         try:
-            self.dirfd = open_real_path(folder or b"/")
-        except OSError as error:
-            _refuse(path, error)
-        try:
-            self.pin = os.open(
-                self.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.dirfd
-            )
-        except OSError as error:
-            os.close(self.dirfd)
-            _refuse(path, error)
-        self.stat = os.fstat(self.pin)
-        self.identity: Identity = (self.stat.st_dev, self.stat.st_ino)
-
-    def __enter__(self) -> "_Source":
-        if not S_ISREG(self.stat.st_mode):
-            self.__exit__()
-            raise SourceError(
-                "changed-type",
-                f"database {os.fsdecode(self.path)!r} is no regular file any more",
-                hint="run again when nothing replaces it",
-            )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.pin)
-        os.close(self.dirfd)
-
-    def look(self, suffix: bytes = b"") -> os.stat_result | None:
-        """Return the stat of the main file or a sidecar as it is now; None if there is none."""
-        try:
-            return os.stat(self.name + suffix, dir_fd=self.dirfd, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-
-    def state(self) -> DatabaseState:
-        return (
-            _file_state(self.look()),
-            _file_state(self.look(_WAL)),
-            _file_state(self.look(_JOURNAL)),
-        )
-
-    def settled_state(self) -> DatabaseState:
-        """Return the state, once any later write is sure to give other times than these."""
-        state = self.state()
-        time.sleep(_TICK_SECONDS)
-        return state
-
-    def is_wal_mode(self) -> bool:
-        try:
-            fd = os.open(self.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.dirfd)
-        except OSError as error:
-            _refuse(self.path, error)
-        try:
-            return os.pread(fd, 1, _WRITE_VERSION_OFFSET) == bytes([_WAL_VERSION])
-        except OSError as error:
-            _refuse(self.path, error)
+            outcome = _take(source, copy, work=work, busy_seconds=busy_seconds)
+            if outcome is None:
+                outcome = _checked(copy, source)
         finally:
-            os.close(fd)
-
-    def check_same(self) -> None:
-        """Raise unless the name still means the file that was held first."""
-        now = self.look()
-        if now is None or (now.st_dev, now.st_ino) != self.identity:
-            raise _MovedError
-
-    def check_opened(self) -> None:
-        """Raise unless this process has the held file open, as SQLite should have by now."""
-        try:
-            numbers = os.listdir("/proc/self/fd")
-        except OSError:
-            return  # without /proc the name is all there is to check
-        for number in numbers:
-            if int(number) == self.pin:
-                continue
-            try:
-                stat = os.fstat(int(number))
-            except OSError:
-                continue
-            if (stat.st_dev, stat.st_ino) == self.identity:
-                return
-        raise _MovedError
+            if not isinstance(outcome, DatabaseCopy):
+                work.discard(copy)
+    return outcome
 
 
-_Way = Callable[[_Source, bytes, WorkFolderProtocol, float], None]
+_Way = Callable[[DatabaseFiles, bytes, WorkFolderProtocol, float], None]
 
 
 def _take(
-    source: _Source, copy: bytes, *, work: WorkFolderProtocol, busy_seconds: float
+    source: DatabaseFiles, copy: bytes, *, work: WorkFolderProtocol, busy_seconds: float
 ) -> Damaged | None:
     """Fill ``copy`` by the first way that works; say why if none does."""
     problem = Damaged(reason="unreadable")
     for way in _ways(source):
         try:
-            source.check_same()
             way(source, copy, work, busy_seconds)
             source.check_same()
-        except _MovedError:
+        except MovedError:
             locked = problem.reason == "locked"
             return problem if locked else Damaged(reason="changing")
         except sqlite3.Error as error:
@@ -299,14 +202,14 @@ def _take(
     return problem
 
 
-def _ways(source: _Source) -> tuple[_Way, ...]:
+def _ways(source: DatabaseFiles) -> tuple[_Way, ...]:
     """Return the ways to read the source as its sidecars are now, best first.
 
     A log without its index (`-shm`) has no writer, and SQLite would make the index: copied. No
     log: SQLite would make one: immutable. A journal that a killed writer left needs a rollback,
     which SQLite refuses to a reader: copied, if the direct way fails.
     """
-    wal, shm, journal = source.look(_WAL), source.look(_SHM), source.look(_JOURNAL)
+    wal, shm, journal = source.look(WAL), source.look(SHM), source.look(JOURNAL)
     if len(source.path) > _SQLITE_PATH_MAX_BYTES:
         return (_from_a_copy,)
     if wal is not None and shm is not None:
@@ -319,40 +222,44 @@ def _ways(source: _Source) -> tuple[_Way, ...]:
 
 
 def _beside_writers(
-    source: _Source, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float
+    source: DatabaseFiles, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float
 ) -> None:
     _back_up(source, copy, "mode=ro&readonly_shm=1", busy_seconds=busy_seconds)
 
 
-def _joined(source: _Source, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float) -> None:
+def _joined(
+    source: DatabaseFiles, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float
+) -> None:
     _back_up(source, copy, "mode=ro", busy_seconds=busy_seconds)
 
 
-def _at_rest(source: _Source, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float) -> None:
+def _at_rest(
+    source: DatabaseFiles, copy: bytes, _work: WorkFolderProtocol, busy_seconds: float
+) -> None:
     before = source.settled_state()
     _back_up(source, copy, "mode=ro&immutable=1", busy_seconds=busy_seconds)
     if source.state() != before:
-        raise _MovedError
+        raise MovedError
 
 
 def _from_a_copy(
-    source: _Source, copy: bytes, work: WorkFolderProtocol, busy_seconds: float
+    source: DatabaseFiles, copy: bytes, work: WorkFolderProtocol, busy_seconds: float
 ) -> None:
     """Copy the files as they lie while nothing changes, and let SQLite mend that copy."""
     before = source.settled_state()
     staged = work.new_file(".staged")
     try:
-        for suffix, state in zip((b"", _WAL, _JOURNAL), before, strict=True):
+        for suffix, state in zip((b"", WAL, JOURNAL), before, strict=True):
             if state is not None:
                 _copy_bytes(source, suffix, staged + suffix)
         if source.state() != before:
-            raise _MovedError
+            raise MovedError
         _copy_pages(_uri(staged, "mode=rw"), copy, busy_seconds=busy_seconds)
     finally:
         work.discard(staged)
 
 
-def _back_up(source: _Source, copy: bytes, options: str, *, busy_seconds: float) -> None:
+def _back_up(source: DatabaseFiles, copy: bytes, options: str, *, busy_seconds: float) -> None:
     _copy_pages(
         _uri(source.path, options), copy, busy_seconds=busy_seconds, opened=source.check_opened
     )
@@ -376,10 +283,10 @@ def _copy_pages(
 def _stop_if_busy(status: int, _remaining: int, _total: int) -> None:
     """Stop a backup that Python would otherwise try again for ever."""
     if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        raise _MovedError
+        raise MovedError
 
 
-def _checked(copy: bytes, source: _Source) -> DatabaseCopy | Damaged:
+def _checked(copy: bytes, source: DatabaseFiles) -> DatabaseCopy | Damaged:
     try:
         size = os.stat(copy).st_size
         with open(copy, "rb") as file:
@@ -426,23 +333,10 @@ def _uri(path: bytes, options: str) -> str:
     return f"file:{quote(path)}?{options}"
 
 
-def _copy_bytes(source: _Source, suffix: bytes, target: bytes) -> None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        fd = os.open(source.name + suffix, flags, dir_fd=source.dirfd)
-    except FileNotFoundError as error:
-        raise _MovedError from error
-    except OSError as error:
-        _refuse(source.path, error)
-    with open(fd, "rb", buffering=0) as reader, _new_target(target) as writer:
-        while data := _window(reader.fileno(), source):
+def _copy_bytes(source: DatabaseFiles, suffix: bytes, target: bytes) -> None:
+    with _new_target(target) as writer:
+        for data in source.windows(suffix):
             _write_all(writer, data, target)
-
-
-def _file_state(stat: os.stat_result | None) -> FileState | None:
-    if stat is None or stat.st_size == 0:
-        return None
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _primary(error: sqlite3.Error) -> int:
@@ -454,13 +348,6 @@ def _problem(error: sqlite3.Error, copy: bytes) -> Damaged:
     if code in _OUR_DISK:
         _refuse_work(copy, str(error), error)
     return Damaged(reason=_REASONS.get(_primary(error), "refused"))
-
-
-def _window(fd: int, source: _Source) -> bytes:
-    try:
-        return os.read(fd, READ_WINDOW_BYTES)
-    except OSError as error:
-        _refuse(source.path, error)
 
 
 def _write_all(writer: io.FileIO, data: bytes, target: bytes) -> None:
@@ -479,17 +366,6 @@ def _new_target(path: bytes) -> io.FileIO:
         return io.FileIO(os.open(path, flags, 0o600), "wb")
     except OSError as error:
         _refuse_work(path, error.strerror, error)
-
-
-def _refuse(path: bytes, error: OSError) -> NoReturn:
-    shown = repr(os.fsdecode(path))
-    if isinstance(error, FileNotFoundError):
-        raise VanishedError("vanished", f"database {shown} is gone since it was listed") from error
-    raise SourceError(
-        "unreadable",
-        f"database {shown} cannot be read: {error.strerror}",
-        hint="give the user that runs durarepo the right to read it, or exclude it",
-    ) from error
 
 
 def _refuse_work(path: bytes, why: str | None, error: Exception) -> NoReturn:

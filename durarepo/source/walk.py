@@ -21,6 +21,7 @@ from typing import TypeVar
 from durarepo.core.errors import SourceError
 from durarepo.core.limits import NAME_MAX_BYTES, PATH_MAX_BYTES, TREE_MAX_DEPTH
 from durarepo.source.mounts import MountTable, read_mounts
+from durarepo.source.opening import Identity, open_directory, open_root, stepped
 
 HELD_DIRECTORIES = 128
 """Directories of one path held open at once; deeper paths let go of the outermost."""
@@ -29,8 +30,6 @@ RULE_OWN_STATE = "own-state"
 RULE_PSEUDO_FILESYSTEM = "pseudo-filesystem"
 RULE_OTHER_FILESYSTEM = "other-filesystem"
 
-_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TYPE_MASK = 0o170000
 _ENCODING = sys.getfilesystemencoding()
 
@@ -38,9 +37,6 @@ _T = TypeVar("_T")
 
 Listed = tuple[bytes, os.stat_result]
 """One name of a directory and what the listing says of it, without following a symlink."""
-
-Identity = tuple[int, int]
-"""Device and inode."""
 
 ExclusionRule = Callable[[bytes, bytes, os.stat_result], str | None]
 """(path of the directory, name, stat) -> id of the rule that leaves the name out, or None."""
@@ -125,49 +121,6 @@ def walk(
         yield from walker.events(root)
     finally:
         walker.close()
-
-
-def open_root(root: bytes) -> int:
-    """Return a descriptor of the directory ``root``, no part of whose path may be a symlink.
-
-    Raises:
-        SourceError: missing, not a directory (or reached through a symlink), or unreadable.
-    """
-    try:
-        return open_real_path(root)
-    except OSError as error:
-        raise _root_error(root, error) from error
-
-
-def open_real_path(path: bytes) -> int:
-    """Return a descriptor of the directory at absolute ``path``, opened part by part.
-
-    Raises:
-        OSError: as open(2) says; a symlink in any part is ELOOP or ENOTDIR.
-    """
-    if not path.startswith(b"/"):
-        raise ValueError("an absolute path is needed")
-    steps = [step for step in path.split(b"/") if step]
-    fd = os.open(b"/", _OPEN_STEP)
-    try:
-        for step in steps[:-1]:
-            fd = _stepped(fd, os.open(step, _OPEN_STEP, dir_fd=fd))
-        return open_directory(steps[-1] if steps else b".", dirfd=fd)
-    finally:
-        os.close(fd)
-
-
-def open_directory(name: bytes, *, dirfd: int) -> int:
-    """Return a descriptor of the directory ``name`` in ``dirfd``, never through a symlink.
-
-    The access time is left alone where the owner's rights permit that.
-    """
-    try:
-        return os.open(name, _OPEN_DIRECTORY | os.O_NOATIME, dir_fd=dirfd)
-    except PermissionError as error:
-        if error.errno != errno.EPERM:
-            raise
-        return os.open(name, _OPEN_DIRECTORY, dir_fd=dirfd)
 
 
 @dataclass(slots=True)
@@ -392,7 +345,7 @@ class _Walker:
             fd = open_root(self._frames[0].path)
             _check_same(fd, self._frames[0])
             for frame in self._frames[1:]:
-                fd = _stepped(fd, open_directory(frame.name, dirfd=fd))
+                fd = stepped(fd, open_directory(frame.name, dirfd=fd))
                 _check_same(fd, frame)
         except (OSError, SourceError):
             if fd >= 0:
@@ -404,11 +357,6 @@ class _Walker:
 def _held_limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HELD_DIRECTORIES if soft < 0 else max(1, min(HELD_DIRECTORIES, soft // 4))
-
-
-def _stepped(old_fd: int, new_fd: int) -> int:
-    os.close(old_fd)
-    return new_fd
 
 
 def _check_same(fd: int, frame: _Frame) -> None:
@@ -425,24 +373,3 @@ def _trouble(path: bytes, error: OSError) -> Trouble:
     else:
         kind = TroubleKind.UNREADABLE
     return Trouble(path=path, kind=kind, error=error)
-
-
-def _root_error(root: bytes, error: OSError) -> SourceError:
-    shown = repr(os.fsdecode(root))
-    if error.errno == errno.ENOENT:
-        return SourceError(
-            "root-missing",
-            f"root {shown} does not exist",
-            hint="create it, or take it out of stream.toml",
-        )
-    if error.errno in (errno.ENOTDIR, errno.ELOOP):
-        return SourceError(
-            "root-not-directory",
-            f"root {shown} is not a directory, or is reached through a symlink",
-            hint="name the real path of a directory as root",
-        )
-    return SourceError(
-        "root-unreadable",
-        f"root {shown} cannot be read: {error.strerror}",
-        hint="give the user that runs durarepo the right to read it",
-    )

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -469,6 +469,56 @@ def test_a_name_swapped_while_it_is_captured_gives_nothing(
     assert work.names == []
 
 
+def meddle_once(
+    monkeypatch: pytest.MonkeyPatch, options: str, change: Callable[[], object]
+) -> None:
+    """Make ``change`` just after SQLite opened a source with ``options`` for the first time."""
+    connect = sqlite3.connect
+    changes = [change]
+
+    def connected(uri: str, /, **arguments: object) -> sqlite3.Connection:
+        database: sqlite3.Connection = connect(uri, **arguments)  # type: ignore[call-overload]
+        if "/home/a.db?" in uri and uri.endswith(options) and changes:
+            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            changes.pop()()
+        return database
+
+    monkeypatch.setattr("durarepo.source.sqlitestate.sqlite3.connect", connected)
+
+
+def test_a_writer_that_comes_while_a_database_is_read_at_rest_is_noticed(
+    home: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading as immutable takes no lock, so only the look afterwards shows a writer."""
+    path = home / "a.db"
+    with closing(open_database(path, "WAL")) as database:
+        fill(database, 3)
+    code = "import sqlite3,sys;d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
+    code += "d.execute('INSERT INTO t VALUES(3,1)')"
+    meddle_once(monkeypatch, "immutable=1", lambda: run_python(code, str(path)))
+
+    copy = captured(path, work)
+
+    assert ids_in(copy.path) == [0, 1, 2, 3]
+    assert work.names == [os.path.basename(os.fsdecode(copy.path))]
+
+
+def test_a_database_replaced_by_rename_is_captured_in_its_new_form(
+    home: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Applications restore and migrate so: the next try must hold the new file."""
+    path, new = home / "a.db", home / "new.db"
+    for one, rows in ((path, 3), (new, 5)):
+        with closing(open_database(one)) as database:
+            fill(database, rows)
+    meddle_once(monkeypatch, "mode=ro", lambda: new.rename(path))
+
+    copy = captured(path, work)
+
+    assert ids_in(copy.path) == [0, 1, 2, 3, 4]
+    assert copy.stat.st_ino == path.stat().st_ino
+
+
 def test_a_database_that_is_gone_is_no_omission(home: Path, work: Work) -> None:
     """Vanished before it was opened is a class of its own."""
     with pytest.raises(VanishedError):
@@ -523,6 +573,7 @@ def test_a_full_work_folder_is_a_store_error(home: Path, work: Work) -> None:
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert work.names == []
 
 
 def test_a_commit_to_the_log_counts_as_a_change(home: Path) -> None:

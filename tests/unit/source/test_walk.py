@@ -12,13 +12,13 @@ import pytest
 
 from durarepo.core.errors import SourceError
 from durarepo.source.mounts import Mount, MountTable
+from durarepo.source.opening import open_real_path
 from durarepo.source.walk import (
     Enter,
     Leave,
     Trouble,
     TroubleKind,
     WalkRules,
-    open_real_path,
     walk,
 )
 
@@ -379,6 +379,26 @@ def test_a_parent_moved_away_while_let_go_is_never_replaced_by_another(
 
     assert troubles(found) == [(b"c", TroubleKind.UNREADABLE)]
     assert set(entered(found, tmp_path / "root")) == {"", "a", "a/b"}
+
+
+def test_a_parent_is_found_from_the_root_when_the_child_was_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One moved folder must not cost its former neighbours."""
+    monkeypatch.setattr("durarepo.source.walk.HELD_DIRECTORIES", 1)
+    (tmp_path / "root" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "c").mkdir()
+    before = open_descriptors()
+    found: list[Enter | Leave | Trouble] = []
+
+    for event in walk(os.fsencode(tmp_path / "root"), rules=NO_RULES):
+        if isinstance(event, Enter) and os.path.basename(event.path) == b"b":
+            (tmp_path / "root" / "a" / "b").rename(tmp_path / "b")
+        found.append(event)
+
+    assert troubles(found) == []
+    assert set(entered(found, tmp_path / "root")) == {"", "a", "a/b", "a/c"}
+    assert open_descriptors() == before
 
 
 def test_a_walk_that_is_given_up_closes_what_it_held(tmp_path: Path) -> None:
