@@ -29,9 +29,6 @@ STAGED_NAME_BYTES: Final = 200
 class StagingKeeper(Protocol):
     """What a restore asks of the work module, which alone may remove files."""
 
-    def announce_staging(self, path: bytes) -> None:
-        """Record that a folder ``path`` is about to be made, so that a kill leaves its name."""
-
     def adopt_staging(self, path: bytes) -> None:
         """Record the new, empty folder ``path`` as made by this run."""
 
@@ -73,6 +70,8 @@ class Staging:
     ) -> Self:
         """Return the staging folder for ``destination``, freshly made beside it.
 
+        A kill before it is adopted leaves it empty: nothing of a restore is there yet.
+
         Raises:
             ConfigurationError, PolicyRefusedError: as `open_place`; nothing was made.
             StoreError: it cannot be made.
@@ -84,7 +83,6 @@ class Staging:
         )
         path = os.path.join(place.parent, name)
         try:
-            keeper.announce_staging(path)
             os.mkdir(name, 0o700, dir_fd=place.parent_fd)
             keeper.adopt_staging(path)
         except OSError as error:

@@ -1,5 +1,6 @@
 """What a restore made, compared by tools that know nothing of durarepo: rsync, getfattr, stat."""
 
+import codecs
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -239,6 +241,7 @@ def in_child(script: str, *arguments: bytes, prefix: tuple[str, ...] = ()) -> di
 
 def forked_as_nobody() -> int:
     """Fork; return 0 in a child that is an unprivileged user, else the child."""
+    codecs.lookup("ascii")  # a child that may not read the interpreter cannot load it any more
     child = os.fork()
     if child == 0:
         os.setgroups([])
@@ -287,6 +290,8 @@ def test_a_restore_as_an_unprivileged_user_leaves_rsync_nothing_to_change(place:
             restored = restore(source, builder)
             same = difference(source, restored) == "" and attributes(source) == attributes(restored)
             code = 0 if same and builder.not_restored == {} else 2
+        except Exception:  # noqa: BLE001 - told by the exit code, and seen in the output
+            traceback.print_exc()
         finally:
             os._exit(code)
 
@@ -312,6 +317,8 @@ def test_what_an_unprivileged_user_may_not_restore_is_counted(place: bytes) -> N
             builder.publish()
             # empty, link-out and fifo were root's or others'; three trusted attributes.
             code = 0 if builder.not_restored == {"owner": 3, "xattr": 3, "device": 1} else 2
+        except Exception:  # noqa: BLE001 - told by the exit code, and seen in the output
+            traceback.print_exc()
         finally:
             os._exit(code)
 
