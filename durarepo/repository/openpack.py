@@ -1,0 +1,191 @@
+"""One pack, opened for reading through its pin and through nothing else.
+
+The order is that of ingest 5 and 6: size, trailer, index digest, index; then header, digest of
+the frame, key, seal, length. No frame is decrypted whose stored bytes were not compared with a
+pinned index before. Opening an index needs the naming key alone; frames need an identity.
+Source: spec/format.md 5, spec/ingest.md 5 and 6. Start at `PackOpener.open`.
+"""
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+
+from durarepo.core.errors import IntegrityError, TrustError
+from durarepo.core.limits import KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
+from durarepo.core.names import ChunkId
+from durarepo.core.secret import Secret
+from durarepo.crypto import primitives
+from durarepo.format.layout import ChunkKind, Compartment
+from durarepo.format.manifest import Pin
+from durarepo.format.pack import PackIndex
+from durarepo.ingest import open_registry
+from durarepo.repository.repository import Repository, registry_slot
+from durarepo.sealing import (
+    ChunkNamer,
+    check_chunk,
+    check_frame,
+    check_index,
+    check_pack_header,
+    index_key,
+    open_frame,
+    open_index,
+    open_pack_key,
+    open_trailer,
+)
+from durarepo.store.port import ObjectStore
+
+_SALT_END = 1 + KEY_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochKeys:
+    """What opens the packs of one epoch: the naming key's parts, and what seals are bound to."""
+
+    place: Compartment
+    namer: ChunkNamer
+    index_subkey: Secret
+
+
+class OpenPack:
+    """A pack whose index is the pinned one; its frames are read one at a time."""
+
+    __slots__ = ("_firsts", "_keys", "_numbers", "_pack_key", "_starts", "_store", "index", "pin")
+
+    def __init__(self, pin: Pin, index: PackIndex, *, keys: EpochKeys, store: ObjectStore) -> None:
+        """Hold a pack; only `PackOpener` makes one."""
+        self.pin = pin
+        self.index = index
+        self._keys = keys
+        self._store = store
+        self._pack_key: Secret | None = None
+        self._numbers = {chunk: number for number, chunk in enumerate(index.ids)}
+        self._starts = array("Q", accumulate(index.lengths, initial=0))
+        self._firsts = [frame.first_chunk for frame in index.frames]
+
+    def number(self, chunk: ChunkId, kind: ChunkKind) -> int | None:
+        """Return the number of a chunk within this pack, or None where it is not in it."""
+        number = self._numbers.get(chunk)
+        return None if number is None or self.index.kinds[number] != kind else number
+
+    def frame_of(self, number: int) -> int:
+        """Return the ordinal of the frame in which a chunk lies."""
+        return bisect_right(self._firsts, number) - 1
+
+    def read_frame(self, ordinal: int, identity: Secret) -> bytes:
+        """Return the plaintext of a frame (ingest 6.3 to 6.7).
+
+        Raises:
+            IntegrityError: the code of the first step that fails.
+            StoreError: it cannot be read.
+        """
+        name, info = self.pin.name, self.index.frames[ordinal]
+        header = b""
+        if self._pack_key is None:
+            header = self._store.read(name, 0, self.index.header_length)
+            check_pack_header(header, self.index)  # 6.3
+        stored = self._store.read(name, info.position, info.stored_length)
+        checked = check_frame(stored, self.index, ordinal)  # 6.4
+        if self._pack_key is None:
+            key = open_pack_key(header, identity.reveal(), self._keys.place)  # 6.5
+            self._pack_key = Secret(key)
+        return open_frame(checked, self.index, self._pack_key.reveal())  # 6.6, 6.7
+
+    def cut_chunk(self, frame: bytes, number: int) -> bytes:
+        """Return a chunk from the plaintext of its frame, its id derived again (ingest 6.8).
+
+        Raises:
+            IntegrityError: ``chunk-id``.
+        """
+        start = self._starts[number] - self._starts[self._firsts[self.frame_of(number)]]
+        chunk = frame[start : start + self.index.lengths[number]]
+        return check_chunk(chunk, self.index, number, self._keys.namer)
+
+
+class PackOpener:
+    """Opens packs of one repository; keeps the keys of each epoch that it has met."""
+
+    def __init__(self, repository: Repository, *, store: ObjectStore | None = None) -> None:
+        """Prepare; ``store`` stands in for the repository's own objects."""
+        self._repository = repository
+        self._store = repository.store if store is None else store
+        self._epochs: dict[int, int] = {}
+        self._keys: dict[int, EpochKeys] = {}
+
+    def open(self, pin: Pin) -> OpenPack:
+        """Return the pack of a verified pin, its index checked and read (ingest 5).
+
+        Raises:
+            IntegrityError: the code of the first step that fails.
+            KeyMaterialError: ``identity-absent`` where only the registry has the naming key.
+            StoreError: it cannot be read.
+        """
+        name, size = pin.name, self._store.stat(pin.name)
+        if size is None:  # 5.1
+            raise IntegrityError(
+                "pack-missing",
+                f"pack {name} is not there",
+                hint="bring it back from a remote: durarepo fetch, or durarepo repair",
+            )
+        if size != pin.size:  # 5.2
+            raise IntegrityError("object-size", f"pack {name} is {size} bytes, not {pin.size}")
+        keys = self.keys(self.epoch_of(pin.registry_version))
+        salt = self._store.read(name, 0, _SALT_END)[1:]
+        key = index_key(keys.index_subkey.reveal(), salt)
+        trailer = self._store.read(name, size - TRAILER_BYTES, TRAILER_BYTES)
+        position = open_trailer(key, trailer, size=size)  # 5.3
+        sealed = self._store.read(name, position, size - TRAILER_BYTES - position)
+        index = open_index(check_index(sealed, position, pin.index_digest), key)  # 5.4 to 5.6
+        return OpenPack(pin, index, keys=keys, store=self._store)
+
+    def keys(self, epoch: int) -> EpochKeys:
+        """Return what opens the packs of an epoch.
+
+        Raises:
+            KeyMaterialError: ``identity-absent``.
+        """
+        if epoch not in self._keys:
+            naming = self._repository.naming_key(epoch).reveal()
+            self._keys[epoch] = EpochKeys(
+                place=self._repository.place(epoch),
+                namer=ChunkNamer(naming),
+                index_subkey=Secret(primitives.derive_subkey(naming, "index")),
+            )
+        return self._keys[epoch]
+
+    def epoch_of(self, registry_version: int) -> int:
+        """Return the epoch of packs sealed under a registry: the last one that it names.
+
+        Raises:
+            TrustError: ``registry-version``: that registry is not there or does not pass.
+        """
+        repository = self._repository
+        if len(repository.record.epochs) == 1:
+            return repository.record.current.number
+        if registry_version == repository.registry.registry.version:
+            return repository.record.current.number
+        if registry_version not in self._epochs:
+            self._epochs[registry_version] = self._old_epoch(registry_version)
+        return self._epochs[registry_version]
+
+    def _old_epoch(self, version: int) -> int:
+        keys, store = self._repository.keys, self._repository.store
+        for attempt in range(SLOT_ATTEMPTS):
+            slot = registry_slot(keys.locator, version, attempt)
+            if store.stat(slot) is None:
+                break
+            try:
+                found = open_registry(
+                    store.read(slot),
+                    keys.locator.reveal(),
+                    owner_digest=keys.owner_digest,
+                    version=version,
+                )
+            except (IntegrityError, TrustError):
+                continue  # a taken slot; the next attempt may hold it (format 9)
+            return found.record(self._repository.stream).current.number
+        raise TrustError(
+            "registry-version",
+            f"registry {version}, under which a pack was sealed, is not there",
+            hint="bring it back from a remote: durarepo fetch",
+        )
