@@ -40,8 +40,6 @@ INTEGRITY_MAX_BYTES = 128 * MIB
 
 _HEADER_BYTES = 100
 _GREATEST_PAGE_BYTES = 65536
-_SQLITE_PATH_MAX_BYTES = 500
-"""SQLite opens no path longer than 512 bytes, a sidecar's ending included."""
 
 _NEEDS_ANOTHER_WAY = frozenset(
     {
@@ -207,17 +205,16 @@ def _ways(source: DatabaseFiles) -> tuple[_Way, ...]:
 
     A log without its index (`-shm`) has no writer, and SQLite would make the index: copied. No
     log: SQLite would make one: immutable. A journal that a killed writer left needs a rollback,
-    which SQLite refuses to a reader: copied, if the direct way fails.
+    which SQLite refuses to a reader: copied, if the direct way fails. So is what SQLite cannot
+    open at all, such as a path above 512 bytes.
     """
     wal, shm, journal = source.look(WAL), source.look(SHM), source.look(JOURNAL)
-    if len(source.path) > _SQLITE_PATH_MAX_BYTES:
-        return (_from_a_copy,)
     if wal is not None and shm is not None:
         return (_beside_writers, _joined, _from_a_copy)
     if wal is not None and wal.st_size > 0:
         return (_from_a_copy,)
     if source.is_wal_mode():
-        return (_at_rest,) if journal is None else (_from_a_copy,)
+        return (_at_rest, _from_a_copy) if journal is None else (_from_a_copy,)
     return (_joined, _from_a_copy)
 
 

@@ -270,7 +270,8 @@ def test_a_hot_journal_is_rolled_back_in_the_copy_and_never_in_the_source(
     assert ids_in(copy.path) == list(range(1000))
 
 
-def test_a_long_path_and_an_odd_name_are_no_obstacle(home: Path, work: Work) -> None:
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_long_path_and_an_odd_name_are_no_obstacle(home: Path, work: Work, mode: str) -> None:
     """SQLite opens no path above 512 bytes; names may hold what a URI must escape."""
     deep = os.fsencode(home)
     for _ in range(3):
@@ -279,7 +280,7 @@ def test_a_long_path_and_an_odd_name_are_no_obstacle(home: Path, work: Work) -> 
     odd = os.fsencode(home) + b"/od?d #%41\xff\n&mode=rwc.db"
     for path in (odd, deep + b"/a.db"):
         plain = home / "plain.db"
-        with closing(open_database(plain, "DELETE")) as database:
+        with closing(open_database(plain, mode)) as database:
             fill(database, 7)
         os.rename(plain, path)
 
@@ -493,8 +494,9 @@ def test_a_writer_that_comes_while_a_database_is_read_at_rest_is_noticed(
     path = home / "a.db"
     with closing(open_database(path, "WAL")) as database:
         fill(database, 3)
-    code = "import sqlite3,sys;d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
-    code += "d.execute('INSERT INTO t VALUES(3,1)')"
+    code = "import os,sqlite3,sys;d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
+    code += "d.execute('PRAGMA wal_autocheckpoint=0');d.execute('INSERT INTO t VALUES(3,1)')\n"
+    code += "os._exit(9)"
     meddle_once(monkeypatch, "immutable=1", lambda: run_python(code, str(path)))
 
     copy = captured(path, work)
