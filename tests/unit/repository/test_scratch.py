@@ -862,6 +862,45 @@ def test_a_disk_that_loses_writes_is_not_published(
     assert sorted(os.listdir(place)) == [b"work"]
 
 
+@pytest.mark.parametrize("call", ["fchmod", "fchown", "utime", "setxattr"])
+def test_a_disk_that_fails_while_metadata_is_written_is_a_store_error(
+    place: bytes, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """What the system refuses is counted; what the disk loses must stop the restore (law 6)."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EIO, "input/output error")
+
+    with begin(place) as builder:
+        builder.enter_root(b"/r", folder())
+        rich = entry(b"x", uid=1234, xattrs=((b"user.a", b"v"),))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, fail)
+            assert code_of(lambda: builder.add_file(rich, [b"abc"])) == "store.io"
+        assert os.listdir(builder.staging + b"/tree/r") == []
+        with pytest.raises(ValueError, match="failed"):
+            builder.leave()
+
+
+def test_a_folder_that_was_moved_away_meanwhile_stops_the_restore(place: bytes) -> None:
+    """The way back up goes by `..`, which is only right while nobody moves what is being built."""
+    elsewhere = place + b"/elsewhere"
+    os.mkdir(elsewhere)
+    with begin(place) as builder:
+        builder.enter_root(b"/r", folder())
+        for _ in range(100):
+            builder.enter(folder(b"d"))
+        os.rename(builder.staging + b"/tree/r/d" + b"/d" * 9, elsewhere + b"/d")
+
+        def leave_all() -> None:
+            for _ in range(101):
+                builder.leave()
+
+        assert code_of(leave_all) == "store.io"
+        with pytest.raises(ValueError, match="failed"):
+            builder.finish()
+
+
 def test_names_that_one_folder_cannot_hold_apart_are_both_named(
     place: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
