@@ -1,0 +1,147 @@
+"""``durarepo status``: one screen about the stream, from what this computer knows.
+
+Nothing is opened and nothing is checked here: that is for ``verify``. What is not known is
+null, never a good guess. Source: spec/cli.md 4. Start at `command`.
+"""
+
+import os
+from dataclasses import dataclass
+
+import click
+
+from durarepo.core.limits import REGISTRY_WARN_SECONDS
+from durarepo.local import keyring
+from durarepo.local.statefiles import RunRecord
+from durarepo.repository.chain import Chain
+from durarepo.repository.repository import Repository
+from durarepo_cli.command import Command
+from durarepo_cli.context import Session, clock
+from durarepo_cli.output import path_fields, quoted, size_text, time_text
+
+_OVERDUE_SECONDS = 26 * 3600  # spec/cli.md 5, AICEP 10.5.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What is known of a stream; times are seconds since 1970, None where unknown or never."""
+
+    stream: str
+    repository: bytes
+    head: int
+    newest: RunRecord | None
+    last_success: int | None
+    overdue: bool
+    omissions_since: int | None
+    registry_expires: int
+    put_only: bool
+    remotes: tuple[str, ...]
+    todo: tuple[str, ...]
+
+
+@click.command("status", cls=Command)
+@click.pass_obj
+def command(session: Session, /) -> None:
+    """Show how the stream is, on one screen.
+
+    Says when it was last kept, whether that is too long ago, and what is still open.
+    """
+    now = clock()
+    with session.open() as repository:
+        status = status_of(repository, now=now)
+    if session.output.is_json:
+        session.output.result(_json(status))
+        return
+    for name, value in _lines(status, now):
+        session.output.line(f"{name:<13} {value}")
+
+
+def status_of(repository: Repository, *, now: int) -> Status:
+    """Return what this computer knows of the stream.
+
+    Raises:
+        TrustError: ``rollback``: the newest manifest that was seen is gone.
+        StoreError: the state cannot be read.
+    """
+    runs = repository.state.runs() or []
+    complete = [run for run in runs if run.complete]
+    last = complete[-1].issued if complete else None
+    return Status(
+        stream=repository.stream,
+        repository=repository.places.repository,
+        head=Chain(repository).head(),
+        newest=runs[-1] if runs else None,
+        last_success=last,
+        overdue=last is None or now - last > _OVERDUE_SECONDS,
+        omissions_since=_omissions_since(complete),
+        registry_expires=repository.registry.registry.expires,
+        put_only=repository.keys.identity is None,
+        remotes=tuple(remote.name for remote in repository.configuration.remotes),
+        todo=_todo(repository),
+    )
+
+
+def _omissions_since(runs: list[RunRecord]) -> int | None:
+    since: int | None = None
+    for run in reversed(runs):
+        if not run.omissions:
+            break
+        since = run.issued
+    return since
+
+
+def _todo(repository: Repository) -> tuple[str, ...]:
+    config, folder = repository.configuration, repository.places.keys
+    stream = config.stream.encode()
+    away = (keyring.OWNER, stream + b".card", stream + b".keys")
+    open_matters = {
+        "human": config.human is None,
+        "remote": not any(remote.off_box for remote in config.remotes),
+        "escrow": any(os.path.lexists(os.path.join(folder, name)) for name in away),
+        "identity-on-this-machine": repository.keys.identity is not None,
+    }
+    return tuple(word for word, is_open in open_matters.items() if is_open)
+
+
+def _lines(status: Status, now: int) -> list[tuple[str, str]]:
+    newest = status.newest
+    lines = [
+        ("stream", status.stream),
+        ("repository", quoted(status.repository)),
+        ("head", str(status.head) if status.head else "none yet"),
+        ("last success", f"{time_text(status.last_success) or 'never'}{_late(status)}"),
+    ]
+    if newest is not None:
+        lines.append(("newest", f"{newest.files} files, {size_text(newest.bytes)}"))
+    if status.omissions_since is not None:
+        lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
+    left = status.registry_expires - now
+    if left < REGISTRY_WARN_SECONDS:
+        lines.append(("registry", f"expires {time_text(status.registry_expires)}"))
+    lines.append(("remotes", ", ".join(status.remotes) or "none: there is no second copy"))
+    lines.append(("still open", ", ".join(status.todo) or "nothing"))
+    return lines
+
+
+def _late(status: Status) -> str:
+    return ", overdue" if status.overdue else ""
+
+
+def _json(status: Status) -> dict[str, object]:
+    newest = status.newest
+    return {
+        "stream": status.stream,
+        **path_fields("repository", status.repository),
+        "head": status.head or None,
+        "overdue": status.overdue,
+        "last_success": time_text(status.last_success),
+        "last_drill": None,
+        "files": None if newest is None else newest.files,
+        "bytes": None if newest is None else newest.bytes,
+        "omissions": None if newest is None else newest.omissions,
+        "omissions_since": time_text(status.omissions_since),
+        "registry_expires": time_text(status.registry_expires),
+        "put_only": status.put_only,
+        "remotes": [{"name": name} for name in status.remotes],
+        "uncovered": None,
+        "todo": list(status.todo),
+    }
