@@ -74,10 +74,10 @@ class WorkFolderProtocol(Protocol):
     """What a capture needs of the run's work folder."""
 
     def new_file(self, suffix: str) -> bytes:
-        """Return the path of a new, empty file in the work folder."""
+        """Return the path of a new, empty file in a folder of this run alone."""
 
     def discard(self, path: bytes) -> None:
-        """Remove a file that `new_file` gave."""
+        """Remove a file of that folder; one that is gone already is fine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,8 @@ def _from_a_copy(
             raise MovedError
         _copy_pages(_uri(staged, "mode=rw"), copy, busy_seconds=busy_seconds)
     finally:
-        work.discard(staged)
+        for made in (staged, *sidecar_names(staged)):
+            work.discard(made)
 
 
 def _back_up(source: DatabaseFiles, copy: bytes, options: str, *, busy_seconds: float) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +51,7 @@ while True:
 
 @dataclass
 class Work:
-    """A work folder that gives files and takes back only what it gave."""
+    """The part of a work folder that a capture uses."""
 
     folder: Path
     given: int = 0
@@ -63,7 +63,9 @@ class Work:
         return os.fsencode(path)
 
     def discard(self, path: bytes) -> None:
-        os.unlink(path)
+        assert os.path.dirname(path) == os.fsencode(self.folder)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
     @property
     def names(self) -> list[str]:
@@ -267,7 +269,24 @@ def test_a_hot_journal_is_rolled_back_in_the_copy_and_never_in_the_source(
     copy = captured(path, work)
 
     assert listing_of(home) == before
+    assert work.names == ["1.sqlite"]
     assert ids_in(copy.path) == list(range(1000))
+
+
+def test_a_damaged_file_with_a_log_leaves_nothing_in_the_work_folder(
+    home: Path, work: Work
+) -> None:
+    """SQLite leaves sidecars beside a copy it cannot mend; many such would fill the disk."""
+    path = home / "a.db"
+    make_hot_journal(path)
+    path.write_bytes(path.read_bytes()[:100] + os.urandom(20_000))
+    Path(f"{path}-journal").write_bytes(b"j" * 5000)
+    Path(f"{path}-wal").write_bytes(b"w" * 5000)
+
+    outcome = capture_database(os.fsencode(path), work=work)
+
+    assert isinstance(outcome, Damaged)
+    assert work.names == []
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
@@ -351,7 +370,8 @@ class Work:
         open(path, "x").close()
         return path
     def discard(self, path):
-        os.unlink(path)
+        if os.path.exists(path):
+            os.unlink(path)
 outcome = capture_database(sys.argv[1].encode(), work=Work(), busy_seconds=0.2)
 print(type(outcome).__name__, getattr(outcome, "reason", ""))
 """

@@ -309,55 +309,52 @@ def make_deep(root: bytes, depth: int) -> None:
     os.close(fd)
 
 
-def remove_deep(root: Path) -> None:
-    """Remove such a tree; the standard library cannot."""
-    subprocess.run(["rm", "-rf", str(root / "d")], check=True)
+@pytest.fixture
+def deep_root(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder for such a tree, and remove it: the standard library cannot."""
+    yield tmp_path
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
-def test_a_tree_as_deep_as_paths_go_is_walked_and_deeper_is_reported(tmp_path: Path) -> None:
+def test_a_tree_as_deep_as_paths_go_is_walked_and_deeper_is_reported(deep_root: Path) -> None:
     """Depth must cost neither recursion nor descriptors, and nothing may vanish silently."""
-    make_deep(os.fsencode(tmp_path), 2100)
+    make_deep(os.fsencode(deep_root), 2100)
     before = open_descriptors()
-    try:
-        held = 0
-        deepest = 0
-        found = []
-        for event in walk(os.fsencode(tmp_path), rules=NO_RULES):
-            if isinstance(event, Enter):
-                held = max(held, open_descriptors() - before)
-                deepest = max(deepest, len(event.path))
-                assert os.fstat(event.fd).st_ino == event.stat.st_ino
-            if isinstance(event, Trouble):
-                found.append(event)
-        assert deepest in (4095, 4096)
-        assert [event.kind for event in found] == [TroubleKind.TOO_LONG]
-        assert held < 140
-        assert open_descriptors() == before
-    finally:
-        remove_deep(tmp_path)
+    held = deepest = 0
+    kinds = []
+
+    for event in walk(os.fsencode(deep_root), rules=NO_RULES):
+        if isinstance(event, Enter):
+            held = max(held, open_descriptors() - before)
+            deepest = max(deepest, len(event.path))
+            assert os.fstat(event.fd).st_ino == event.stat.st_ino
+        if isinstance(event, Trouble):
+            kinds.append(event.kind)
+
+    assert deepest in (4095, 4096)
+    assert kinds == [TroubleKind.TOO_LONG]
+    assert held < 140
+    assert open_descriptors() == before
 
 
 def test_every_directory_of_a_deep_tree_is_entered_when_descriptors_are_few(
-    tmp_path: Path,
+    deep_root: Path,
 ) -> None:
     """Services run with 64 descriptors; parents let go must be found again, side branches too."""
-    make_deep(os.fsencode(tmp_path), 300)
-    path = os.fsencode(tmp_path)
+    make_deep(os.fsencode(deep_root), 300)
     for level in range(0, 300, 7):
-        os.mkdir(path + b"/d" * level + b"/side")
+        os.mkdir(os.fsencode(deep_root) + b"/d" * level + b"/side")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_descriptors() + 12, hard))
     try:
-        events = events_of(tmp_path)
+        events = events_of(deep_root)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    try:
-        assert troubles(events) == []
-        names = [os.path.basename(event.path) for event in events if isinstance(event, Enter)]
-        assert names.count(b"d") == 300
-        assert names.count(b"side") == 43
-    finally:
-        remove_deep(tmp_path)
+
+    assert troubles(events) == []
+    names = [os.path.basename(event.path) for event in events if isinstance(event, Enter)]
+    assert names.count(b"d") == 300
+    assert names.count(b"side") == 43
 
 
 def test_a_parent_moved_away_while_let_go_is_never_replaced_by_another(
