@@ -6,8 +6,11 @@ and not about the day. Where a new test belongs is said in tests/README.md.
 """
 
 import os
+import resource
 import shutil
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 TOOLS = ("git", "getfattr", "rsync", "setcap", "setfacl", "sqlite3", "unshare")
@@ -27,3 +30,11 @@ def pytest_report_header() -> str:
     """Name the missing tools where a reader of a log looks first."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     return f"missing tools: {' '.join(missing) or 'none'}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Let pytest remove the trees of deep-folder tests: it recurses, a descriptor a level."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -4,6 +4,7 @@ The interpreter is a small shell script here, so that installing needs no networ
 made to fail, to take long, or to lack a part; everything else is the real launcher.
 """
 
+import getpass
 import os
 import re
 import shutil
@@ -350,6 +351,32 @@ def test_the_tests_install_only_what_the_lock_names_by_hash(machine: Machine) ->
     assert "--require-hashes --only-binary :all: --requirement " in installed
     assert machine.calls()[-1] == "-m pytest -q tests/unit"
     assert not (machine.top / ".venv").exists()
+
+
+def test_a_test_run_ends_well_beside_trees_deeper_than_the_stack(tmp_path: Path) -> None:
+    """Pytest removes what earlier runs left; a crash there takes the closing line away."""
+    garbage = tmp_path / f"pytest-of-{getpass.getuser()}" / "garbage-1"
+    garbage.mkdir(parents=True, mode=0o700)
+    garbage.parent.chmod(0o700)
+    at = os.open(garbage, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    environment = {**os.environ, "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
+    one = f"{Path(__file__)}::test_an_environment_of_somebody_else_is_left_alone"
+
+    few = ["sh", "-c", 'ulimit -Sn 256 && exec "$@"', "sh"]
+    command = [*few, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", one]
+    done = subprocess.run(
+        command, cwd=TOP, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "1 passed" in done.stdout.splitlines()[-1]
+    assert not garbage.exists()
 
 
 def test_the_lock_holds_every_dependency_in_its_range_with_hashes() -> None:
