@@ -214,6 +214,8 @@ def _refusal(path: bytes, root: bytes, roots: Sequence[bytes], what: str) -> Key
         old, new = shlex.quote(os.fsdecode(path)), shlex.quote(os.fsdecode(safe))
         target = shlex.quote(os.fsdecode(os.path.join(safe, os.path.basename(path))))
         hint = f"mkdir -p -m 700 {new} && mv {old} {target}; export DURAREPO_KEYS={new}"
+        if is_below(os.path.abspath(root), os.path.abspath(path)):  # moving would move the root
+            hint = f"mkdir -p -m 700 {new}; export DURAREPO_KEYS={new}"
     return KeyMaterialError(
         "placement", f"{what} {shown(path)} can be reached from the root {shown(root)}", hint=hint
     )

@@ -5,6 +5,7 @@ Whatever the child raises comes back as a failure of the test with its traceback
 
 import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 import traceback
@@ -13,6 +14,7 @@ from pathlib import Path
 
 UNPRIVILEGED = 65534
 _NEW_MOUNTS = 0x00020000
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
 def run_in_child(
@@ -53,6 +55,11 @@ def run_in_child(
 def mount(*arguments: str) -> None:
     """Attach a file system; the arguments are those of the tool."""
     subprocess.run(["mount", *arguments], check=True, capture_output=True)
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this child when the test process ends, also after a failure."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def let_others_pass(folder: Path) -> None:

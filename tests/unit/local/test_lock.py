@@ -11,7 +11,7 @@ import pytest
 
 from durarepo.core.errors import DurarepoError, RunError, StoreError
 from durarepo.local.lock import RunLock, boot_id, process_start
-from tests.doubles.children import UNPRIVILEGED, run_in_child
+from tests.doubles.children import UNPRIVILEGED, die_with_parent, run_in_child
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -27,6 +27,8 @@ def forked(work: Callable[[], object]) -> int:
     child = os.fork()
     if child == 0:
         try:
+            die_with_parent()
+            os.close(reader)
             work()
             os.write(writer, b".")
         finally:
@@ -102,6 +104,7 @@ def test_of_two_contenders_for_a_dead_lock_one_wins(tmp_path: Path) -> None:
         for _contender in range(2):
             child = os.fork()
             if child == 0:
+                die_with_parent()
                 os.close(go_writer)
                 os.read(go_reader, 1)
                 _contend(tmp_path, done_writer)
@@ -182,9 +185,11 @@ def test_child_that_outlives_the_holder_still_counts_as_the_run(tmp_path: Path) 
     grandchild = int((tmp_path / "grandchild").read_text())
     kill(child)
 
-    with pytest.raises(RunError) as caught:
-        lock_of(tmp_path).__enter__()
-    os.kill(grandchild, signal.SIGKILL)
+    try:
+        with pytest.raises(RunError) as caught:
+            lock_of(tmp_path).__enter__()
+    finally:
+        os.kill(grandchild, signal.SIGKILL)
 
     assert "through a child" in caught.value.message
 

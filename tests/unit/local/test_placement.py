@@ -252,6 +252,15 @@ def test_commands_of_the_hint_mend_it(place: Path) -> None:
     assert not is_refused(Path(said.stdout) / "notes", place / "root")
 
 
+def test_hint_never_moves_the_root_itself(place: Path) -> None:
+    """Moving a keys folder that holds the root would move what is to be backed up."""
+    with pytest.raises(KeyMaterialError) as caught:
+        check_outside(bytes(place), [bytes(place / "root")], what="the keys folder")
+
+    assert "mv " not in caught.value.hint
+    assert "DURAREPO_KEYS=" in caught.value.hint
+
+
 def test_unprivileged_user_gets_an_answer_too(place: Path) -> None:
     """Folders that this user cannot list must not turn the check off."""
     let_others_pass(place / "keys")

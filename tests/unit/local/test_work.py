@@ -12,7 +12,13 @@ import pytest
 from durarepo.core.errors import PolicyRefusedError, StoreError
 from durarepo.local.lock import RunLock
 from durarepo.local.work import WorkFolder
-from tests.doubles.children import UNPRIVILEGED, let_others_pass, mount, run_in_child
+from tests.doubles.children import (
+    UNPRIVILEGED,
+    die_with_parent,
+    let_others_pass,
+    mount,
+    run_in_child,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -38,6 +44,8 @@ def after_kill(work: Callable[[], object]) -> None:
     child = os.fork()
     if child == 0:
         try:
+            die_with_parent()
+            os.close(reader)
             work()
             os.write(writer, b".")
         finally:
