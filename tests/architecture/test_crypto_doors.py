@@ -28,7 +28,7 @@ PROOFS = {
 """Types that prove a check, and the one function that may make them."""
 
 ENVIRONMENT = {
-    "CI", "DURAREPO_KEYS", "DURAREPO_REPO", "DURAREPO_STATE", "HOME", "NO_COLOR",
+    "CI", "DURAREPO_KEYS", "DURAREPO_REPO", "DURAREPO_STATE", "HOME", "NO_COLOR", "TERM",
     "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
 }  # fmt: skip
 """Variables that may be read: places, and how to talk. Never a choice of implementation."""

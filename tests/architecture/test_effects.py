@@ -1,6 +1,7 @@
 """Nothing is deleted or overwritten, and files appear through few doors (A4a, A4f)."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -55,15 +56,27 @@ def find_creations(source: Source) -> Iterator[str]:
     """Yield each mention of something that makes a file or opens one for writing."""
     if is_below(source.path, MAY_CREATE):
         return
+    harmless = set(_opening_nothing(source))
     for node in ast.walk(source.tree):
         name = source.name_of(node)
         attribute = node.attr if isinstance(node, ast.Attribute) else ""
-        if name.rpartition(".")[2] in CREATING_FLAGS or attribute in CREATING_METHODS:
+        flag = name.rpartition(".")[2] in CREATING_FLAGS and node not in harmless
+        if flag or attribute in CREATING_METHODS or name.startswith("tempfile."):
             yield source.finding(node, f"creates: {name or attribute}")
-        if name in CREATING_CALLS or name.startswith("tempfile."):
+        if name in CREATING_CALLS and node not in harmless:
             yield source.finding(node, f"creates: {name}")
         if isinstance(node, ast.Call) and _opens_for_writing(source, node):
             yield source.finding(node, "creates: open for writing")
+
+
+def _opening_nothing(source: Source) -> Iterator[ast.AST]:
+    """Yield what stands in a call that opens the null device or a database in memory."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and node.args:
+            target = node.args[0]
+            in_memory = isinstance(target, ast.Constant) and target.value == ":memory:"
+            if in_memory or source.name_of(target) == "os.devnull":
+                yield from ast.walk(node)
 
 
 def _named_by_text(source: Source, node: ast.AST) -> str:
@@ -92,13 +105,17 @@ def _is_path_replace(source: Source, node: ast.AST) -> bool:
 
 def _opens_for_writing(source: Source, call: ast.Call) -> bool:
     """Return whether a call of some ``open`` names a mode that is not plainly for reading."""
-    name = source.name_of(call.func)
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "open"
-    if name == "os.open" or not (is_method or name in {"open", "io.open", "os.fdopen"}):
-        return False
     modes = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-    modes += call.args[:1] if is_method and name != "io.open" else call.args[1:2]
-    return any(not _is_reading(mode) for mode in modes)
+    if source.name_of(call.func) in {"open", "io.open", "os.fdopen"}:
+        return not all(map(_is_reading, modes + call.args[1:2]))
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "open":
+        # A method of a path, or of anything else that can be opened: only a mode tells.
+        return any(_is_mode(mode) and not _is_reading(mode) for mode in modes + call.args[:1])
+    return False
+
+
+def _is_mode(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and bool(re.fullmatch(r"[rwaxbt+]{1,4}", str(node.value)))
 
 
 def _is_reading(mode: ast.expr) -> bool:
@@ -199,7 +216,15 @@ def test_a_planted_creation_is_found(planted: str) -> None:
 
 @pytest.mark.parametrize(
     "innocent",
-    ["open(path)", "open(path, 'rb')", "import os\nos.open(path, os.O_RDONLY)", "path.open()"],
+    [
+        "open(path)",
+        "open(path, 'rb')",
+        "import os\nos.open(path, os.O_RDONLY)",
+        "path.open()",
+        "pack = opener.open(pin)",
+        "import os\nos.open(os.devnull, os.O_RDWR)",
+        "import sqlite3\nsqlite3.connect(':memory:')",
+    ],
 )
 def test_reading_is_left_alone(innocent: str) -> None:
     """Reading is what a backup does all day."""
