@@ -48,7 +48,7 @@ def cut_windows(
     Yields:
         Chunks in order; together they are the windows. Where windows end does not show.
     """
-    cutter = _cutter(average, int.from_bytes(cut_key[:8]))
+    cutter = _cutter(average, int.from_bytes(cut_key[:8]) >> 1)  # the package takes 63 bits
     rest: bytes = b""
     for window in windows:
         data = rest + window if rest else window

@@ -51,7 +51,8 @@ class DirRow:
 
     ``record`` is what its listing said, ``entries`` the encoded entries in the same order,
     ``owners`` the packs that each entry needs, ``own`` those of its tree, ``pins`` all of these,
-    as arrays of unsigned 32-bit row ids. ``links`` are (inode, size) of files with more names.
+    as arrays of signed 32-bit owners. ``notes`` is what a run that finds the directory
+    unchanged has to repeat: linked files, ledger lines, databases; empty if there is nothing.
     """
 
     path: bytes
@@ -64,8 +65,18 @@ class DirRow:
     own: bytes
     files: int
     size_bytes: int
-    links: bytes
-    ledger: bytes
+    notes: bytes
+
+
+class Transaction:
+    """One transaction of the catalogue, which may be undone although nothing failed."""
+
+    def __init__(self) -> None:
+        self.is_undone = False
+
+    def undo(self) -> None:
+        """Leave the catalogue as it was when the transaction began."""
+        self.is_undone = True
 
 
 class Catalog:
@@ -149,16 +160,17 @@ class Catalog:
             ) from error
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator["Transaction"]:
         """Make all that happens inside one durable step, or nothing of it."""
         with self.guarded():
             self._connection.execute("BEGIN IMMEDIATE")
+            transaction = Transaction()
             try:
-                yield
+                yield transaction
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
+            self._connection.execute("ROLLBACK" if transaction.is_undone else "COMMIT")
 
     # --- facts ---
 
@@ -204,12 +216,48 @@ class Catalog:
         self._connection.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", rows)
         return row_id
 
+    def add_group(self, group: int, pack: int) -> None:
+        """Note that a group of chunks lies, wholly or in part, in a pack."""
+        self._connection.execute("INSERT INTO groups VALUES (?, ?)", (group, pack))
+
+    def groups(self) -> dict[int, list[int]]:
+        """Return the packs of every group."""
+        found: dict[int, list[int]] = {}
+        for group, pack in self._connection.execute("SELECT id, pack FROM groups"):
+            found.setdefault(group, []).append(pack)
+        return found
+
+    def last_group(self) -> int:
+        """Return the highest number of a group, 0 where there is none."""
+        row = self._connection.execute("SELECT max(id) FROM groups").fetchone()
+        return row[0] or 0
+
     def find_chunk(self, chunk: ChunkId) -> Located | None:
         """Return where a chunk is said to lie, or None."""
         row: Located | None = self._connection.execute(
             "SELECT pack, number FROM chunks WHERE id = ?", (chunk,)
         ).fetchone()
         return row
+
+    def totals_below(self, path: bytes) -> tuple[int, int, int]:
+        """Return (files, directories, bytes) of a directory and of all below it."""
+        below = path.rstrip(b"/") + b"/"
+        row: tuple[int, int, int] = self._connection.execute(
+            "SELECT coalesce(sum(files), 0), count(*), coalesce(sum(bytes), 0) FROM dirs "
+            "WHERE path = ? OR (path >= ? AND path < ?)",
+            (path, below, below[:-1] + b"0"),
+        ).fetchone()
+        return row
+
+    def pins_below(self, path: bytes) -> Iterator[bytes]:
+        """Yield the pins of a directory and of all below it."""
+        below = path.rstrip(b"/") + b"/"
+        rows = self._connection.execute(
+            "SELECT DISTINCT pins FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
+            (path, below, below[:-1] + b"0"),
+        )
+        for row in rows:
+            yield row[0]
 
     def has_chunks(self) -> bool:
         """Return whether any chunk is known."""
@@ -233,14 +281,13 @@ class Catalog:
             own=row[7],
             files=row[8],
             size_bytes=row[9],
-            links=row[10],
-            ledger=row[11],
+            notes=row[10],
         )
 
     def put_dirs(self, rows: list[DirRow]) -> None:
         """Keep directories, each in place of what was known of it."""
         self._connection.executemany(
-            "INSERT OR REPLACE INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     row.path,
@@ -253,8 +300,7 @@ class Catalog:
                     row.own,
                     row.files,
                     row.size_bytes,
-                    row.links,
-                    row.ledger,
+                    row.notes,
                 )
                 for row in rows
             ],

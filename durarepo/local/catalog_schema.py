@@ -51,11 +51,14 @@ def make_tables(connection: sqlite3.Connection) -> None:
         CREATE TABLE chunks (
             id BLOB PRIMARY KEY, pack INTEGER NOT NULL, number INTEGER NOT NULL
         ) WITHOUT ROWID;
+        CREATE TABLE groups (
+            id INTEGER NOT NULL, pack INTEGER NOT NULL, PRIMARY KEY (id, pack)
+        ) WITHOUT ROWID;
         CREATE TABLE dirs (
             path BLOB PRIMARY KEY, tree BLOB NOT NULL, set_hash BLOB NOT NULL,
             record BLOB NOT NULL, entries BLOB NOT NULL, owners BLOB NOT NULL,
             pins BLOB NOT NULL, own BLOB NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
-            links BLOB NOT NULL, ledger BLOB NOT NULL
+            notes BLOB NOT NULL
         ) WITHOUT ROWID;
         """
     )

@@ -31,7 +31,7 @@ from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import FrameInfo, PackIndex, header_length
 from durarepo.sealing import DEFLATED, PackSealer, compress_frame
-from durarepo.store.port import ObjectStore
+from durarepo.store.localdir import LocalDir
 
 WORKERS = 2
 _QUEUED_FRAMES = 6
@@ -106,7 +106,7 @@ class PackWriter:
 
     def __init__(
         self,
-        store: ObjectStore,
+        store: LocalDir,
         *,
         new_sealer: Callable[[], PackSealer],
         terms: PackTerms,
@@ -207,6 +207,7 @@ class PackWriter:
     def _put_pack(self, lane: _Lane, size: int) -> None:
         """Fill a pack of ``size`` bytes, or the next class that takes a frame, from a lane."""
         chosen: list[_Frame] = []
+        rest = lane.frames
         while not chosen:
             chosen, rest = _fill(lane.frames, size - self._overhead)
             if not chosen:

@@ -1,0 +1,467 @@
+"""Roots turned into trees: each directory kept, or found unchanged and not encoded again.
+
+It follows the walk's events. A directory whose listing is what the last complete manifest saw,
+and whose packs still count, is not read at all; in a changed one only changed names are. Trees
+are stored bottom up, so that a tree never names what was not given to the sink before.
+Source: spec/format.md 6, spec/cli.md (unchanged, omissions). Start at `TreeKeeper.keep_root`.
+"""
+
+import os
+import stat as stat_bits
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from durarepo.core.entries import Consistency, Entry, FileType
+from durarepo.core.errors import RunError, SourceError, VanishedError
+from durarepo.core.names import ChunkId
+from durarepo.core.progress import Progress
+from durarepo.format.canonical import decode
+from durarepo.format.layout import ChunkKind
+from durarepo.format.manifest import OmissionClass, Root
+from durarepo.format.tree import (
+    SetHash,
+    cut_leaves,
+    encode_entry,
+    encode_leaf,
+    encode_node,
+    parse_entry,
+    set_value,
+)
+from durarepo.local.catalog import Catalog, DirRow
+from durarepo.repository.chunks import ChunkSink, decode_owners, encode_owners
+from durarepo.repository.contents import FileKeeper, Kept
+from durarepo.repository.listing import (
+    NEVER_EQUAL,
+    Line,
+    encode_lines,
+    is_reusable,
+    is_young,
+    iter_lines,
+    record_of,
+    sidecar_base,
+    stat_record,
+)
+from durarepo.repository.tally import Notes, Tally, decode_notes
+from durarepo.source.mounts import MountTable
+from durarepo.source.walk import Enter, Leave, Trouble, TroubleKind, WalkRules, walk
+
+RULE_SIDECAR = "sqlite-sidecar"
+_PATH_STAGE, _READ_STAGE, _CONTENT_STAGE = "path", "read", "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A file that a killed run had kept: record, encoded entry, owners."""
+
+    record: bytes
+    entry: bytes
+    owners: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """What became of a sub-directory; ``tree`` is None if it vanished."""
+
+    tree: ChunkId | None
+    set_hash: bytes
+    is_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A line of a directory, with its entry if it has been decoded or made already."""
+
+    line: Line
+    entry: Entry | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A directory between its Enter and its Leave."""
+
+    path: bytes
+    stat: os.stat_result
+    file_system: bytes
+    row: DirRow | None
+    is_same: bool
+    items: list[_Item] = field(default_factory=list)
+    children: dict[bytes, _Child] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+    size_bytes: int = 0
+    is_believed: bool = True
+    is_left_out: bool = False
+    troubled: set[bytes] = field(default_factory=set)
+
+
+class TreeKeeper:
+    """Keeps the roots of one run, one after the other."""
+
+    def __init__(
+        self,
+        keeper: FileKeeper,
+        sink: ChunkSink,
+        *,
+        catalog: Catalog,
+        tally: Tally,
+        started_ns: int,
+        progress: Progress,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            keeper: keeps the files.
+            sink: where trees go.
+            catalog: what the last complete manifest held; rows of this run are put there.
+            tally: what is counted.
+            started_ns: when the run began, in nanoseconds since 1970.
+            progress: told of files and bytes.
+        """
+        self._keeper = keeper
+        self._sink = sink
+        self._catalog = catalog
+        self._tally = tally
+        self._started_ns = started_ns
+        self._progress = progress
+        self._stack: list[_Open] = []
+        self._root: _Child | None = None
+        self._live_pins: dict[bytes, bool] = {}
+        self.resumed: Mapping[bytes, Resumed] = {}
+        self.on_file: Callable[[bytes, Line], None] | None = None
+        self.is_spent: Callable[[], bool] = lambda: False
+        self.since: int | None = None
+
+    def keep_root(self, path: bytes, *, rules: WalkRules, mounts: MountTable) -> tuple[Root, bytes]:
+        """Return the root as it was kept, and its set hash.
+
+        Raises:
+            SourceError: the root is missing, unreadable or no directory.
+            StoreError: something could not be stored.
+            RunError: ``budget``: the time is spent, and the run is not to be partial.
+        """
+        described: Kept | None = None
+        for event in walk(path, rules=rules, mounts=mounts):
+            if isinstance(event, Enter):
+                if not self._stack:
+                    described = self._keeper.describe(
+                        event.fd, b".", event.stat, file_system=event.file_system
+                    )
+                self._enter(event)
+            elif isinstance(event, Leave):
+                self._leave(event)
+            else:
+                self._note_trouble(event)
+        if described is None or self._root is None or self._root.tree is None:
+            raise SourceError("root-unreadable", f"root {os.fsdecode(path)!r} cannot be read")
+        self._note_omission(path, described)
+        self._tally.owners.update(described.owners)
+        entry = replace(described.entry, name=b"", link_group=None, tree=self._root.tree)
+        return Root(path=path, entry=entry), self._root.set_hash
+
+    # --- entering ---
+
+    def _enter(self, event: Enter) -> None:
+        records = {name: stat_record(found) for name, found in event.names}
+        row = self._catalog.find_dir(event.path)
+        live = row is not None and self._is_live(row.pins)
+        same = row is not None and live and row.record == record_of(list(records.items()))
+        opened = _Open(
+            path=event.path,
+            stat=event.stat,
+            file_system=event.file_system,
+            row=row,
+            is_same=same,
+        )
+        self._stack.append(opened)
+        for name, rule in event.excluded:
+            self._tally.add_line(
+                OmissionClass.EXCLUSION, _joined(event.path, name), rule, _PATH_STAGE
+            )
+        if self.is_spent():
+            self._take_over(event, opened)
+        elif not same:
+            self._take_names(event, opened, records)
+
+    def _is_live(self, pins: bytes) -> bool:
+        if pins not in self._live_pins:
+            self._live_pins[pins] = self._sink.are_live(decode_owners(pins))
+        return self._live_pins[pins]
+
+    def _take_names(self, event: Enter, opened: _Open, records: dict[bytes, bytes]) -> None:
+        known = {} if opened.row is None else {line.name: line for line in iter_lines(opened.row)}
+        for name in known.keys() - records.keys():
+            self._catalog.forget_dir(_joined(event.path, name))
+        databases: set[bytes] = set()
+        for listed in event.names:
+            name, found = listed
+            base = sidecar_base(name)
+            if base is not None and base in databases:
+                opened.items.append(_Item(Line(name, self._believed(found, records[name]))))
+                self._note_sidecar(opened, name)
+                continue
+            item = self._reused(opened, name, known, records)
+            if item is None:
+                item = self._taken(event, opened, listed)
+            if item is None:
+                continue
+            if self._has_sidecar(name, records) and _is_database(item):
+                databases.add(name)
+            opened.items.append(item)
+
+    def _believed(self, found: os.stat_result, record: bytes) -> bytes:
+        return NEVER_EQUAL if is_young(found, self._started_ns) else record
+
+    def _note_sidecar(self, opened: _Open, name: bytes) -> None:
+        self._tally.add_line(
+            OmissionClass.EXCLUSION, _joined(opened.path, name), RULE_SIDECAR, _CONTENT_STAGE
+        )
+        opened.notes.lines.append(self._tally.lines.pop())
+
+    @staticmethod
+    def _has_sidecar(name: bytes, records: Mapping[bytes, bytes]) -> bool:
+        return (
+            name + b"-wal" in records or name + b"-shm" in records or name + b"-journal" in records
+        )
+
+    def _reused(
+        self,
+        opened: _Open,
+        name: bytes,
+        known: Mapping[bytes, Line],
+        records: Mapping[bytes, bytes],
+    ) -> _Item | None:
+        if is_reusable(name, records[name], known, records):
+            line = known[name]
+            if self._sink.are_live(line.owners):
+                return _Item(line)
+        resumed = self.resumed.get(_joined(opened.path, name))
+        if resumed is not None and resumed.record == records[name]:
+            return _Item(Line(name, resumed.record, resumed.entry, resumed.owners))
+        return None
+
+    def _taken(
+        self, event: Enter, opened: _Open, listed: tuple[bytes, os.stat_result]
+    ) -> _Item | None:
+        name, found = listed
+        path = _joined(event.path, name)
+        try:
+            if stat_bits.S_ISREG(found.st_mode):
+                kept = self._keeper.keep(event.fd, listed, path=path, file_system=event.file_system)
+            else:
+                kept = self._keeper.describe(event.fd, name, found, file_system=event.file_system)
+        except VanishedError:
+            self._tally.vanished += 1
+            return None
+        except SourceError as error:
+            self._tally.add_line(OmissionClass.OMISSION, path, error.code, _READ_STAGE)
+            return None
+        self._note_omission(path, kept)
+        if kept.database is not None:
+            opened.notes.databases.append(kept.database)
+        record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
+        line = Line(name, record, encode_entry(kept.entry), kept.owners)
+        if self.on_file is not None and kept.entry.type is FileType.FILE and record != NEVER_EQUAL:
+            self.on_file(path, line)
+        return _Item(line, kept.entry)
+
+    def _note_omission(self, path: bytes, kept: Kept) -> None:
+        if kept.omission:
+            self._tally.add_line(OmissionClass.OMISSION, path, kept.omission, _READ_STAGE)
+
+    def _take_over(self, event: Enter, opened: _Open) -> None:
+        """Take all of a directory that is not reached any more from the last complete manifest."""
+        self._tally.reached_all = False
+        event.skip.update(name for name, found in event.names if stat_bits.S_ISDIR(found.st_mode))
+        opened.is_same = False
+        if opened.row is None:
+            opened.is_left_out = True
+            return
+        left_out = {name for name, _ in event.excluded}
+        for line in iter_lines(opened.row):
+            if not line.entry or line.name in left_out:
+                continue
+            entry = replace(parse_entry(decode(line.entry)), since=self.since)
+            if entry.type is FileType.DIRECTORY:
+                opened.children[line.name] = self._child_taken_over(_joined(opened.path, line.name))
+            taken = Line(line.name, NEVER_EQUAL, encode_entry(entry), line.owners)
+            opened.items.append(_Item(taken, entry))
+
+    def _child_taken_over(self, path: bytes) -> _Child:
+        row = self._catalog.find_dir(path)
+        if row is None:
+            raise RunError("budget", "time budget is spent, and what was kept before is not known")
+        files, dirs, size = self._catalog.totals_below(path)
+        self._tally.files += files
+        self._tally.dirs += dirs
+        self._tally.bytes += size
+        for pins in self._catalog.pins_below(path):
+            self._tally.owners.update(decode_owners(pins))
+        return _Child(row.tree, row.set_hash, is_changed=True)
+
+    # --- leaving ---
+
+    def _note_trouble(self, event: Trouble) -> None:
+        path = event.path
+        if event.kind is TroubleKind.VANISHED:
+            self._tally.vanished += 1
+        else:
+            self._tally.add_line(OmissionClass.OMISSION, path, f"source.{event.kind}", _READ_STAGE)
+        opened = self._stack[-1]
+        if path == opened.path:
+            opened.is_believed = False
+            return
+        name = path[len(_joined(opened.path, b"")) :]
+        opened.troubled.add(name)
+        if event.kind is TroubleKind.VANISHED:
+            opened.children[name] = _Child(None, b"", is_changed=True)
+        else:
+            opened.children[name] = self._empty_child()
+
+    def _empty_child(self) -> _Child:
+        """Return what stands for a directory that could not be read: one without entries."""
+        chunk, owner = self._sink.put(ChunkKind.TREE, encode_leaf([]))
+        self._tally.owners.add(owner)
+        self._tally.dirs += 1
+        return _Child(chunk, SetHash().digest(), is_changed=True)
+
+    def _leave(self, event: Leave) -> None:
+        opened = self._stack.pop()
+        self._tally.dirs += 1
+        row = opened.row
+        changed = any(child.is_changed for child in opened.children.values())
+        if opened.is_left_out:
+            self._tally.dirs -= 1
+            child = _Child(None, b"", is_changed=True)
+        elif opened.is_same and not changed and row is not None:
+            child = self._leave_unchanged(opened, row)
+        else:
+            child = self._leave_changed(opened)
+        self._progress.update(self._tally.files, self._tally.bytes, None)
+        if self._stack:
+            name = event.path[len(_joined(self._stack[-1].path, b"")) :]
+            self._stack[-1].children[name] = child
+        else:
+            self._root = child
+
+    def _leave_unchanged(self, opened: _Open, row: DirRow) -> _Child:
+        self._tally.files += row.files
+        self._tally.bytes += row.size_bytes
+        self._tally.add_notes(decode_notes(row.notes), opened.file_system)
+        self._tally.owners.update(decode_owners(row.pins))
+        return _Child(row.tree, row.set_hash, is_changed=False)
+
+    def _leave_changed(self, opened: _Open) -> _Child:
+        if opened.is_same and opened.row is not None:
+            opened.items = [_Item(line) for line in iter_lines(opened.row)]
+        if opened.row is not None:
+            self._repeat_notes(opened, decode_notes(opened.row.notes))
+        lines: list[Line] = []
+        entries: list[Entry] = []
+        hashed = SetHash()
+        files = 0
+        for item in opened.items:
+            line, entry = self._settled(item, opened)
+            lines.append(line)
+            if entry is None:
+                continue
+            entries.append(entry)
+            hashed.add(entry, self._value_of(entry, opened))
+            files += entry.type is not FileType.DIRECTORY
+            self._count_bytes(opened, entry)
+        names = [entry.name for entry in entries]
+        encoded = [line.entry for line in lines if line.entry]
+        tree, own = self._store_tree(names, encoded)
+        self._tally.files += files
+        self._tally.bytes += opened.size_bytes
+        self._tally.add_notes(opened.notes, opened.file_system)
+        row = self._put_row(opened, lines, tree=(tree, own), hashed=hashed.digest(), files=files)
+        is_changed = opened.row is None or row.tree != opened.row.tree or not opened.is_believed
+        return _Child(tree, row.set_hash, is_changed=is_changed)
+
+    def _repeat_notes(self, opened: _Open, before: Notes) -> None:
+        """Keep what the notes said of names whose lines are taken over as they were."""
+        reused = {item.line.name for item in opened.items if item.entry is None}
+        prefix = len(_joined(opened.path, b""))
+        for one in before.databases:
+            if one.name[len(b"sqlite:") + prefix :] in reused:
+                opened.notes.databases.append(one)
+        if opened.is_same:
+            opened.notes.lines += before.lines
+
+    def _settled(self, item: _Item, opened: _Open) -> tuple[Line, Entry | None]:
+        line, entry = item.line, item.entry
+        if not line.entry:
+            return line, None
+        if entry is None:
+            entry = parse_entry(decode(line.entry))
+        if entry.type is not FileType.DIRECTORY:
+            return line, entry
+        child = opened.children.get(entry.name)
+        if child is None or child.tree is None:
+            return Line(line.name, NEVER_EQUAL), None
+        record = NEVER_EQUAL if entry.name in opened.troubled else line.record
+        if entry.tree != child.tree or record != line.record:
+            entry = replace(entry, tree=child.tree)
+            line = Line(line.name, record, encode_entry(entry), line.owners)
+        return line, entry
+
+    def _value_of(self, entry: Entry, opened: _Open) -> bytes:
+        if entry.type is FileType.DIRECTORY:
+            return opened.children[entry.name].set_hash
+        return set_value(entry)
+
+    def _count_bytes(self, opened: _Open, entry: Entry) -> None:
+        if entry.link_group is None:
+            opened.size_bytes += entry.size
+        else:
+            opened.notes.links.append((entry.link_group, entry.size))
+
+    def _store_tree(self, names: list[bytes], encoded: list[bytes]) -> tuple[ChunkId, set[int]]:
+        leaves: list[tuple[bytes, ChunkId]] = []
+        own: set[int] = set()
+        for first, plaintext in cut_leaves(names, encoded):
+            chunk, owner = self._sink.put(ChunkKind.TREE, plaintext)
+            leaves.append((first, chunk))
+            own.add(owner)
+        if len(leaves) == 1:
+            return leaves[0][1], own
+        chunk, owner = self._sink.put(ChunkKind.TREE, encode_node(leaves))
+        return chunk, own | {owner}
+
+    def _put_row(
+        self,
+        opened: _Open,
+        lines: list[Line],
+        *,
+        tree: tuple[ChunkId, set[int]],
+        hashed: bytes,
+        files: int,
+    ) -> DirRow:
+        record, entries, owners = encode_lines(lines)
+        needed = set(tree[1])
+        for line in lines:
+            needed.update(line.owners)
+        self._tally.owners.update(needed)
+        row = DirRow(
+            path=opened.path,
+            tree=tree[0],
+            set_hash=hashed,
+            record=record if opened.is_believed else b"",
+            entries=entries if opened.is_believed else b"",
+            owners=owners if opened.is_believed else b"",
+            pins=encode_owners(needed),
+            own=encode_owners(tree[1]),
+            files=files,
+            size_bytes=opened.size_bytes,
+            notes=opened.notes.encode(),
+        )
+        self._catalog.put_dirs([row])
+        return row
+
+
+def _joined(folder: bytes, name: bytes) -> bytes:
+    return folder + name if folder == b"/" else b"%s/%s" % (folder, name)
+
+
+def _is_database(item: _Item) -> bool:
+    entry = item.entry if item.entry is not None else parse_entry(decode(item.line.entry))
+    return entry.consistency is Consistency.SQLITE_BACKUP
