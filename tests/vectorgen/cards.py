@@ -50,10 +50,12 @@ def _card(content: bytes, *, form: int = 0, first: str = "durarepo-card-1", **in
     return Body(data=_text(first, bytes([form]) + content), inputs=inputs, result=notation(_map()))
 
 
-def _sealed(change: Callable[[bytes], bytes] | None = None) -> bytes:
-    """Return the content of a card of form 1."""
+def _sealed(
+    change: Callable[[bytes], bytes] | None = None, *, passphrase: str = keys.PASSPHRASE
+) -> bytes:
+    """Return the content of a card of form 1; ``change`` alters its commitment."""
     key = Argon2id(salt=SALT, length=32, iterations=3, lanes=4, memory_cost=256 * 1024).derive(
-        keys.PASSPHRASE.encode()
+        passphrase.encode()
     )
     plain = mini.encode(_map())
     number = mini.nonce(key, 7, plain)
@@ -96,8 +98,8 @@ def card_mistyped() -> Body:
 
 @fails("card", "2.3", "keys.card", differs_from="card-with-passphrase", field="passphrase")
 def card_with_wrong_passphrase() -> Body:
-    """Another passphrase."""
-    return _card(_sealed(), form=1, passphrase=keys.PASSPHRASE + "s")
+    """The card was sealed under another passphrase."""
+    return _card(_sealed(passphrase=keys.OTHER_PASSPHRASE), form=1, passphrase=keys.PASSPHRASE)
 
 
 @fails("card", "2.3", "keys.card", differs_from="card-with-passphrase", field="commitment")

@@ -142,9 +142,14 @@ def chain_beyond_high_water() -> Body:
     return _found(_body(None, *parts, high_water=high), 3, link(3))
 
 
-def _two_epochs(registry: str, scene: Scene, **inputs: str) -> Body:
+def _two_epochs(
+    registry: str, scene: Scene, order: tuple[int, int, int] = (0, 1, 2), **inputs: str
+) -> Body:
+    """Return a chain over two epochs; ``order`` is that of the envelopes in the body."""
     last = Part(label=slot(3, epoch=2), data=first_of_epoch_2(), shared="chain-3-epoch-2")
-    return _body(None, *_LINKS[:2], last, scene=scene, registry=registry, **inputs)
+    links = (*_LINKS[:2], last)
+    ordered = [links[at] for at in order]
+    return _body(None, *ordered, scene=scene, registry=registry, **inputs)
 
 
 @passes("chain", "4.15")
@@ -163,14 +168,16 @@ def chain_revoked_signer_before() -> Body:
 @passes("chain", "4.17")
 def chain_good_history_of_revoked() -> Body:
     """Number 1 of the revoked signer is still restored: number 2 reaches back to it."""
-    body = _two_epochs("registry-revoked-at-2", epoch_2(revoked=2), sequence="1")
+    scene = epoch_2(revoked=2)
+    body = _two_epochs("registry-revoked-at-2", scene, (1, 0, 2), sequence="1")
     return _found(body, 1, link(1))
 
 
 @passes("chain", "4.17")
 def chain_last_good_of_revoked() -> Body:
     """Number 2 is the very envelope that the revocation names."""
-    body = _two_epochs("registry-revoked-at-2", epoch_2(revoked=2), sequence="2")
+    scene = epoch_2(revoked=2)
+    body = _two_epochs("registry-revoked-at-2", scene, (2, 1, 0), sequence="2")
     return _found(body, 2, link(2))
 
 

@@ -27,6 +27,7 @@ NEXT_NAMING = bytes([0x32]) * 32
 OTHER_NAMING = bytes([0x33]) * 32
 LOCATOR = bytes([0x4A]) * 32
 PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of a vector, protects nothing
+OTHER_PASSPHRASE = PASSPHRASE + "s"
 
 
 @lru_cache(maxsize=16)

@@ -138,11 +138,11 @@ def key_point_of_order_8() -> Body:
 
 @fails("key", "2.2", "trust.weak-key", differs_from="key-signer", field="Ed25519 public key")
 def key_point_not_reduced() -> Body:
-    """Y = p + 3 stands for the point with y = 3, in a second spelling."""
+    """The point with y = 3 in a second spelling, y = p + 3."""
     return _with_point(_PRIME + 3)
 
 
 @fails("key", "2.2", "trust.weak-key", differs_from="key-signer", field="Ed25519 public key")
 def key_not_a_point() -> Body:
-    """Y = 2 belongs to no point of the curve."""
+    """No point of the curve has y = 2."""
     return _with_point(2)

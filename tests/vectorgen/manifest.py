@@ -660,13 +660,6 @@ def manifest_clock_behind() -> Body:
     return manifest_body(clock=str(NOW + 101))
 
 
-@fails("manifest", "4.27", "fresh.clock", differs_from="manifest-archival", field="clock")
-def manifest_archival_clock_behind() -> Body:
-    """Reading for archival does not trust a clock that ran back either."""
-    now = _ISSUED + 30 * _DAY
-    return manifest_body(now=str(now), archival="yes", clock=str(now + 1))
-
-
 @fails("manifest", "4.28", "fresh.expired", differs_from="manifest-last-second", field="now")
 def manifest_expired() -> Body:
     """The second in which it expires."""

@@ -318,13 +318,15 @@ def chunk_behind_altered_stanza() -> Body:
 
 
 @fails(
-    "chunk", "6.3", "integrity.pack-header", differs_from="chunk-first-of-two", field="version byte"
+    "chunk", "6.3", "integrity.pack-header", differs_from="chunk-first-of-two", field="commitment"
 )
-def chunk_behind_version_2() -> Body:
-    """The version byte was altered after the pack was made."""
+def chunk_behind_altered_commitment() -> Body:
+    """One bit of the commitment: the header's digest is compared before any key is used."""
     made = pack()
+    at = 65 + 4 * 1168 - 32
+    data = made.data[:at] + _flipped(made.data[at:])
     body = _chunk(made, _id(_ONE))
-    part = Part(label=made.name.hex(), data=b"\x02" + made.data[1:])
+    part = Part(label=made.name.hex(), data=data)
     return Body(parts=(part,), inputs=body.inputs, encoding="base64")
 
 

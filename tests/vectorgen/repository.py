@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.interop import miniwriter as mini
 from tests.vectorgen.catalogue import Body, fails, passes
-from tests.vectorgen.chain import registry_part, slot
+from tests.vectorgen.chain import before, registry_part, shared_link, slot
 from tests.vectorgen.scene import (
     NOW,
     SALT,
@@ -43,7 +43,7 @@ class _Making:
     """One repository of one manifest; every step may be altered."""
 
     def __init__(self, scene: Scene | None = None, *, registry: str = "registry-basic") -> None:
-        self.scene = scene or Scene()
+        self.scene = scene or Scene(before={})
         self.registry = registry
 
     def body(
@@ -107,7 +107,7 @@ def repository_basic() -> Body:
 @passes("repository", "7.8")
 def repository_8_stanzas() -> Body:
     """Eight stanzas in envelope, nested part and pack."""
-    return _Making(Scene(n=8), registry="registry-8-stanzas").body()
+    return _Making(Scene(n=8, before={}), registry="registry-8-stanzas").body()
 
 
 @passes("repository", "7.8")
@@ -142,7 +142,10 @@ def repository_partial() -> Body:
     """A partial manifest: one entry was taken from number 1."""
     tree = _tree()
     tree[_ROOT].children[b"a.txt"].fields[18] = 1
-    return _body(tree, change=lambda statement: statement.update({4: False}))
+    making = _Making(before(2))
+    body = making.body(tree, change=lambda statement: statement.update({4: False}))
+    inputs = {key: value for key, value in body.inputs.items() if key != "anchor"}
+    return replace(body, parts=(*body.parts, shared_link(1)), inputs=inputs)
 
 
 @passes("repository", "7.8")
@@ -168,28 +171,28 @@ def repository_archival() -> Body:
 @passes("repository", "6.1")
 def repository_last_second() -> Body:
     """The manifest is in its last second from beginning to end."""
-    last = str(NOW + 2 + _DAY - 1)
+    last = str(NOW + 1 + _DAY - 1)
     return _body(now=last, now_frames=last, now_end=last)
 
 
 @fails("repository", "6.1", "fresh.expired", differs_from="repository-last-second", field="now")
 def repository_expires_before_frames() -> Body:
     """It expires between the manifest and the first frame."""
-    last = NOW + 2 + _DAY - 1
+    last = NOW + 1 + _DAY - 1
     return _body(now=str(last), now_frames=str(last + 1), now_end=str(last + 1))
 
 
 @fails("repository", "7.9", "fresh.expired", differs_from="repository-last-second", field="now")
 def repository_expires_before_the_end() -> Body:
     """It expires while it is restored: nothing may be shown."""
-    last = NOW + 2 + _DAY - 1
+    last = NOW + 1 + _DAY - 1
     return _body(now=str(last), now_frames=str(last), now_end=str(last + 1))
 
 
 @fails("repository", "7.9", "fresh.clock", differs_from="repository-last-second", field="now")
 def repository_clock_runs_back() -> Body:
     """The clock is set back below its high-water while the restore runs."""
-    last = NOW + 2 + _DAY - 1
+    last = NOW + 1 + _DAY - 1
     return _body(now=str(last), now_frames=str(last), now_end=str(last - 10), clock=str(last - 5))
 
 
