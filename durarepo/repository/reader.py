@@ -84,7 +84,7 @@ class ChunkReader:
             try:
                 found = self._read(name, chunk, kind)
             except IntegrityError as error:
-                refusal = refusal or error
+                refusal = refusal or _in_pack(name, error)
                 continue
             if found is not None:
                 return found
@@ -184,6 +184,12 @@ class ChunkReader:
         return {row: name for name, row in rows.items() if name in self._pins}
 
 
+def _in_pack(name: ObjectName, error: IntegrityError) -> IntegrityError:
+    """Return the same refusal with the pack that it is about."""
+    message = error.message if name in error.message else f"{error.message} (pack {name})"
+    return IntegrityError(error.code.partition(".")[2], message, hint=error.hint)
+
+
 def _ranked_pins(manifest: VerifiedManifest, newest: VerifiedManifest) -> dict[ObjectName, Pin]:
     """Return the pins that count, packs that a repair calls bad last (format 7.2).
 
@@ -237,7 +243,7 @@ class _Places:
         try:
             ids = self._open_pack(self._names[rank]).index.ids
         except IntegrityError as error:
-            self.refusal = self.refusal or error
+            self.refusal = self.refusal or _in_pack(self._names[rank], error)
             return ()
         rows = ((start, rank) for start in sorted({_start(one) for one in ids}))
         self._rows.execute("BEGIN")

@@ -5,9 +5,11 @@ leaf is in memory at a time, paths and depth are bounded, and names come in asce
 Source: spec/format.md 6, spec/ingest.md 7.1 to 7.6. Start at `iter_directory` and `walk`.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from operator import attrgetter
 
 from durarepo.core.entries import ChunkList, Entry, FileType
 from durarepo.core.errors import IntegrityError
@@ -64,6 +66,24 @@ def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[tuple[ChunkId, Leaf]
             raise IntegrityError("tree-order", "leaves of a directory are not in ascending order")
         last = leaf.entries[-1].name
         yield chunk, leaf
+
+
+def find_name(reader: ChunkReader, tree: ChunkId, name: bytes) -> Entry | None:
+    """Return the entry of a name in a directory, or None; reads one leaf at most.
+
+    Raises:
+        IntegrityError: as `iter_directory`.
+    """
+    whole = _read_tree(reader, tree)
+    if isinstance(whole, Node):
+        at = bisect_right([first for first, _ in whole.leaves], name)
+        whole = _read_tree(reader, whole.leaves[max(at - 1, 0)][1])
+        if not isinstance(whole, Leaf):
+            raise IntegrityError("tree-form", "node of a directory names what is no leaf")
+    at = bisect_left(whole.entries, name, key=attrgetter("name"))
+    if at < len(whole.entries) and whole.entries[at].name == name:
+        return whole.entries[at]
+    return None
 
 
 def _read_tree(reader: ChunkReader, chunk: ChunkId) -> Leaf | Node:

@@ -1,0 +1,343 @@
+"""Checkout: bring a verified, unexpired manifest back into a new folder, which is held.
+
+The order is that of ingest: registry, chain, expiry, listing, content, components, the live time
+once more, and only then does the folder appear, whole and under its name. The repository's lock
+is not taken; what a killed checkout left is removed by the next one.
+Source: spec/ingest.md, spec/cli.md 3 and 4; AICEP 10.5.6. Start at `checkout`.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from durarepo.core.entries import Entry
+from durarepo.core.errors import RunError
+from durarepo.core.progress import Progress, SilentProgress
+from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
+from durarepo.local.lock import RunLock
+from durarepo.local.work import WorkFolder
+from durarepo.policy.freshness import check_clock, utc_text
+from durarepo.repository.chain import Chain
+from durarepo.repository.reader import ChunkReader, Permit
+from durarepo.repository.repository import Repository, find_registry
+from durarepo.repository.restorer import Restored, iter_chosen, restore
+from durarepo.repository.scratch import ScratchBuilder
+from durarepo.repository.selection import LATEST, Selection, find_sequence, select
+from durarepo.repository.trees import Event, Visit
+from durarepo.store.atomic import make_folder
+
+Clock = Callable[[], int]
+"""Gives the live time in whole seconds since 1970, UTC."""
+
+Listed = Callable[[bytes, Entry], None]
+"""Is told of each path that a dry run would restore."""
+
+HELD, PROVENANCE = b"held.json", b"provenance.json"
+MARKER_FORMAT = 1
+_AT_ONCE_MAX = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutRequest:
+    """What is to be brought back, and where to.
+
+    ``destination`` None is ``STATE/scratch/STREAM-SEQ``; ``privileges`` keeps setuid, setgid,
+    sticky and capabilities.
+    """
+
+    at: str = LATEST
+    destination: bytes | None = None
+    paths: tuple[bytes, ...] = ()
+    components: tuple[bytes, ...] = ()
+    privileges: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedOut:
+    """What came back; after a dry run what would have, and nothing is held."""
+
+    sequence: int
+    destination: bytes
+    files: int
+    bytes: int
+    held: bool
+    epoch: int
+    requires_restart: bool
+    not_restored: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A manifest that may be restored now, and whom to ask again before each effect."""
+
+    manifest: VerifiedManifest
+    newest: VerifiedManifest
+    permit: Permit
+    now: int
+
+
+class LiveTime:
+    """Asks the clock again and again whether a manifest may be restored (ingest 6.1 and 7.9)."""
+
+    def __init__(self, repository: Repository, clock: Clock) -> None:
+        """Read the clock for the first time.
+
+        Raises:
+            FreshnessError: ``registry-expired``, ``ahead``, ``clock``.
+        """
+        self._repository = repository
+        self._clock = clock
+        self._manifest: VerifiedManifest | None = None
+        self.chain = Chain(repository)
+        self.now = clock()
+        self._check_times()
+
+    def admit(self, sequence: int) -> VerifiedManifest:
+        """Return a manifest after full ingest, restorable at this moment.
+
+        Raises:
+            IntegrityError, TrustError, FreshnessError: the code of the step that fails.
+            KeyMaterialError: ``identity-absent``.
+        """
+        manifest = self.chain.verified(sequence, now=self.now)
+        self._check_restorable(manifest)
+        self._manifest = manifest
+        return manifest
+
+    def check(self) -> None:
+        """Ask everything again that time or the owner may have changed.
+
+        Raises:
+            FreshnessError: ``expired``, ``revoked``, ``ahead``, ``registry-expired``, or
+                ``clock``: it went backwards.
+            TrustError: the registry or the chain does not pass any more.
+        """
+        now = self._clock()
+        check_clock(now, self.now)
+        self.now = now
+        self._take_newer_registry()
+        self._check_times()
+        if self._manifest is not None:
+            self._check_restorable(self._manifest)
+
+    def _check_times(self) -> None:
+        check_clock(self.now, self.chain.high.clock)
+        check_registry_time(self._repository.registry, self.now)
+
+    def _check_restorable(self, manifest: VerifiedManifest) -> None:
+        check_restorable(
+            manifest, record=self._repository.record, now=self.now, clock=self.chain.high.clock
+        )
+
+    def _take_newer_registry(self) -> None:
+        """Follow the chain again under a registry that came meanwhile: it may revoke a signer."""
+        held = self._repository.registry
+        version = held.registry.version
+        newer = find_registry(self._repository.store, self._repository.keys, highest=version)
+        if newer.registry.version == version:
+            return
+        self._repository.registry = newer
+        self.chain = Chain(self._repository)
+        if self._manifest is not None:
+            sequence = self._manifest.statement.sequence
+            self._manifest = self.chain.verified(sequence, now=self.now)
+
+
+def checkout(
+    repository: Repository,
+    request: CheckoutRequest,
+    *,
+    clock: Clock,
+    progress: Progress | None = None,
+    listed: Listed | None = None,
+) -> CheckedOut:
+    """Bring back what ``request`` names into a new folder.
+
+    Args:
+        repository: open; its lock is not taken.
+        request: what and where to.
+        clock: read before anything, before the first frame, and before the folder appears.
+        progress: told of every file.
+        listed: told of every path of a dry run.
+
+    Returns:
+        What came back and where it stands.
+
+    Raises:
+        SelectionError: nothing of that name; nothing was made.
+        FreshnessError: expired (the hint names the archival command), revoked, clock.
+        IntegrityError, TrustError: the first check that fails; nothing was published.
+        PolicyRefusedError: the destination is refused.
+        KeyMaterialError: ``identity-absent``.
+        StoreError, ConfigurationError: it cannot be read or written.
+    """
+    identity = repository.keys.need_identity()
+    live = LiveTime(repository, clock)
+    sequence = find_sequence(live.chain, request.at, identity=identity)
+    manifest = live.admit(sequence)
+    newest = live.chain.verified(live.chain.head(), now=live.now)
+    admitted = Admitted(manifest=manifest, newest=newest, permit=live.check, now=live.now)
+    return bring_back(
+        repository, request, admitted, progress=progress or SilentProgress(), listed=listed
+    )
+
+
+def bring_back(
+    repository: Repository,
+    request: CheckoutRequest,
+    admitted: Admitted,
+    *,
+    progress: Progress,
+    listed: Listed | None = None,
+) -> CheckedOut:
+    """Bring back an admitted manifest; see `checkout`, whose second half this is."""
+    manifest = admitted.manifest
+    nested = Chain(repository).nested(manifest)
+    reader = ChunkReader(repository, manifest, permit=admitted.permit, newest=admitted.newest)
+    selection = select(reader, nested, paths=request.paths, components=request.components)
+    destination = request.destination or _default_destination(repository, manifest)
+    if request.dry_run:
+        visits = iter_chosen(reader, nested, selection)
+        counted = _dry_run(visits, selection, listed)
+        return _result(manifest, os.path.abspath(destination), counted, held=False)
+    if request.destination is None:
+        make_folder(os.path.dirname(destination))
+    roots = [root.path for root in nested.roots]
+    with ExitStack() as stack:
+        builder = stack.enter_context(
+            ScratchBuilder.create(
+                destination,
+                protected=[*repository.protected, *roots],
+                keeper=_take_folder(repository, stack, admitted.now),
+                privileges=request.privileges,
+            )
+        )
+        restored = restore(reader, nested, builder, selection=selection, progress=progress)
+        _mark(repository, builder, admitted, selection)
+        builder.finish()
+        admitted.permit()  # ingest 7.9
+        builder.publish()
+        return _result(
+            manifest,
+            builder.destination,
+            restored,
+            held=True,
+            not_restored=builder.not_restored,
+        )
+
+
+def _default_destination(repository: Repository, manifest: VerifiedManifest) -> bytes:
+    name = f"{repository.stream}-{manifest.statement.sequence}".encode()
+    return os.path.join(os.path.dirname(repository.places.state), b"scratch", name)
+
+
+def _dry_run(visits: Iterator[Visit], selection: Selection, listed: Listed | None) -> Restored:
+    files = dirs = size = 0
+    links: set[int] = set()
+    for visit in visits:
+        if visit.event is Event.LEAVE:
+            continue
+        entry = visit.entry
+        if visit.event is Event.ENTER:
+            dirs += 1
+        else:
+            files += 1
+            size += 0 if entry.link_group in links else entry.size
+        if entry.link_group is not None:
+            links.add(entry.link_group)
+        if listed is not None and selection.takes(visit.path):
+            listed(visit.path, entry)
+    return Restored(files=files, dirs=dirs, bytes=size)
+
+
+def _result(
+    manifest: VerifiedManifest,
+    destination: bytes,
+    restored: Restored,
+    *,
+    held: bool,
+    not_restored: Mapping[str, int] | None = None,
+) -> CheckedOut:
+    return CheckedOut(
+        sequence=manifest.statement.sequence,
+        destination=destination,
+        files=restored.files,
+        bytes=restored.bytes,
+        held=held,
+        epoch=manifest.statement.epoch,
+        requires_restart=True,
+        not_restored=not_restored or {},
+    )
+
+
+def _take_folder(repository: Repository, stack: ExitStack, now: int) -> WorkFolder:
+    """Return the first free one of the folders in which checkouts note what they make.
+
+    Each has a lock of its own, so that a checkout waits for no backup and for no other checkout,
+    and a killed one is cleaned up by whoever takes its folder next.
+    """
+    base = os.path.join(repository.places.state, b"restore")
+    make_folder(base)
+    for number in range(1, _AT_ONCE_MAX + 1):
+        place = os.path.join(base, b"%d" % number)
+        lock = RunLock(place + b".lock", now=datetime.fromtimestamp(now, UTC))
+        try:
+            stack.enter_context(lock)
+        except RunError:
+            continue
+        work = stack.enter_context(WorkFolder(place, lock))
+        work.clean_after_kill()
+        return work
+    raise RunError(
+        "locked",
+        f"{_AT_ONCE_MAX} checkouts of stream '{repository.stream}' are running",
+        hint="run the command again when one of them is done",
+    )
+
+
+def _mark(
+    repository: Repository, builder: ScratchBuilder, admitted: Admitted, selection: Selection
+) -> None:
+    """Write what holds the folder, and what says where it is from: a copy, never the source."""
+    statement, since = admitted.manifest.statement, utc_text(admitted.now)
+    builder.write_marker(
+        HELD,
+        _encode(
+            {
+                "format": MARKER_FORMAT,
+                "stream": statement.stream,
+                "sequence": statement.sequence,
+                "epoch": statement.epoch,
+                "since": since,
+                "requires_restart": True,
+            }
+        ),
+    )
+    builder.write_marker(
+        PROVENANCE,
+        _encode(
+            {
+                "format": MARKER_FORMAT,
+                "role": "restored-copy",
+                "stream": statement.stream,
+                "compartment": statement.compartment,
+                "never_publish": statement.never_publish,
+                "epoch": statement.epoch,
+                "sequence": statement.sequence,
+                "manifest": admitted.manifest.digest.hex(),
+                "signer": statement.signer.hex(),
+                "issued": utc_text(statement.issued),
+                "restored_at": since,
+                "from": os.fsdecode(repository.places.repository),
+                "whole": selection.is_whole,
+            }
+        ),
+    )
+
+
+def _encode(fields: Mapping[str, str | int | bool]) -> bytes:
+    return json.dumps(fields, ensure_ascii=True, indent=1).encode("ascii") + b"\n"
