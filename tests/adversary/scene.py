@@ -43,7 +43,7 @@ class Scene:
         )
 
     def lay_out(self, *, roots: tuple[bytes, ...] = (ROOT,), identity: bool = True) -> Places:
-        """Write objects, keys and configuration; what is there already is left as it is."""
+        """Write objects, keys and configuration as the writer has them now."""
         places = self.places
         self.stream.write(self.folder / "repository" / "objects")
         text = f'stream = "{self.stream.stream}"\ncompartment = "{self.stream.compartment}"\n'
