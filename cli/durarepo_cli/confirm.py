@@ -9,7 +9,7 @@ Source: spec/cli.md 1; AICEP 10.5.6. Start at `ask`.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 from durarepo.core.errors import PolicyRefusedError
 from durarepo_cli.output import printable
@@ -17,12 +17,16 @@ from durarepo_cli.output import printable
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Protocol):
     """One thing that is set aside or replaced, and the exact words that agree to it."""
 
-    about: str
-    answer: str
+    @property
+    def about(self) -> str:
+        """What would not be checked, or be replaced."""
+
+    @property
+    def answer(self) -> str:
+        """The words that have to be typed."""
 
 
 def ask(questions: Sequence[Question], environment: Mapping[str, str]) -> None:

@@ -46,7 +46,9 @@ def _escape(one: str) -> str:
     number = ord(one)
     if 0xDC80 <= number <= 0xDCFF:  # noqa: PLR2004 - a byte that is not UTF-8, PEP 383
         return f"\\x{number - 0xDC00:02x}"
-    return ascii(one)[1:-1]
+    if number < 0x80:  # noqa: PLR2004 - a byte in UTF-8 as well
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"  # noqa: PLR2004
 
 
 def quoted(path: bytes) -> str:

@@ -37,6 +37,8 @@ class Row:
 
 COMMANDS = {
     "init": Row("init", "Make a new stream: repository, keys and escrow card."),
+    "snapshot": Row("snapshot", "Keep the state of the roots now."),
+    "checkout": Row("checkout", "Restore into a new folder, held."),
     "held": Row("held", "Ask whether a folder may be started from.", uses_keys=False),
     "status": Row("status", "Show how the stream is, on one screen."),
     "keys": Row("keys", "Show which keys are here."),

@@ -1,0 +1,114 @@
+"""``durarepo checkout``: restore into a new folder, which is held.
+
+The only place that has a way to ask the human whom an archival checkout needs.
+Source: spec/cli.md 3 and 4. Start at `command`.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+import click
+
+from durarepo.core.entries import Entry
+from durarepo.operations.archival import SetAside, checkout_archival
+from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
+from durarepo_cli.command import Command
+from durarepo_cli.confirm import ask, check_terminal
+from durarepo_cli.context import Session, clock
+from durarepo_cli.output import path_fields, quoted, size_text
+
+_USUAL_PLACE = "\0"
+
+
+class _Given(TypedDict):
+    """What the call gives."""
+
+    scratch: str
+    at: str
+    path: tuple[str, ...]
+    component: tuple[str, ...]
+    archival: bool
+    keep_privileges: bool
+    dry_run: bool
+
+
+@click.command("checkout", cls=Command)
+@click.option(
+    "--scratch",
+    metavar="[DIR]",
+    is_flag=False,
+    flag_value=_USUAL_PLACE,
+    default=_USUAL_PLACE,
+    help="The new folder; by default one in the state folder. It must not exist yet.",
+)
+@click.option("--at", metavar="SEQ", default="latest", help="Number, latest, latest~N or date.")
+@click.option("--path", metavar="PATH", multiple=True, help="Only this path; repeatable.")
+@click.option("--component", metavar="NAME", multiple=True, help="Only this component; repeatable.")
+@click.option("--archival", is_flag=True, help="Restore an expired manifest; asks a human.")
+@click.option("--keep-privileges", is_flag=True, help="Keep setuid, setgid and capabilities.")
+@click.option("--dry-run", is_flag=True, help="List what would be restored; write nothing.")
+@click.pass_obj
+def command(session: Session, /, **given: Unpack[_Given]) -> None:
+    """Restore into a new folder, held.
+
+    The folder appears whole or not at all. Nothing may be started from it before a human has
+    released it.
+    """
+    scratch = given["scratch"]
+    request = CheckoutRequest(
+        at=given["at"],
+        destination=None if scratch == _USUAL_PLACE else os.path.abspath(os.fsencode(scratch)),
+        paths=tuple(os.fsencode(path) for path in given["path"]),
+        components=tuple(os.fsencode(name) for name in given["component"]),
+        privileges=given["keep_privileges"],
+        dry_run=given["dry_run"],
+    )
+    done = _archival(session, request) if given["archival"] else _plain(session, request)
+    _tell(session, done, is_dry=request.dry_run)
+
+
+def _plain(session: Session, request: CheckoutRequest) -> CheckedOut:
+    def list_path(path: bytes, entry: Entry) -> None:
+        del entry
+        if not session.output.is_json:
+            session.output.line(quoted(path))
+
+    with session.open() as repository, session.progress() as progress:
+        return checkout(repository, request, clock=clock, progress=progress, listed=list_path)
+
+
+def _archival(session: Session, request: CheckoutRequest) -> CheckedOut:
+    check_terminal(session.environment)
+
+    def confirm(lines: Sequence[SetAside], /) -> None:
+        ask(lines, session.environment)
+
+    with session.open() as repository, session.progress() as progress:
+        return checkout_archival(repository, request, confirm, clock=clock, progress=progress)
+
+
+def _tell(session: Session, done: CheckedOut, *, is_dry: bool) -> None:
+    output = session.output
+    if output.is_json:
+        output.result(
+            {
+                "sequence": done.sequence,
+                **path_fields("destination", done.destination),
+                "files": done.files,
+                "bytes": done.bytes,
+                "held": done.held,
+                "epoch": done.epoch,
+                "requires_restart": done.requires_restart,
+                "not_restored": dict(done.not_restored),
+            }
+        )
+        return
+    what = f"{done.files} files, {size_text(done.bytes)}, of manifest {done.sequence}"
+    if is_dry:
+        output.line(f"would restore {what} into {quoted(done.destination)}")
+        return
+    output.line(f"restored {what} into {quoted(done.destination)}")
+    for name, count in done.not_restored.items():
+        output.note(f"not restored: {count} times {name}")
+    output.line("it is held: nothing may be started from it before a human has released it")

@@ -1,0 +1,125 @@
+"""``durarepo snapshot``: keep the state of the roots now. Source: spec/cli.md 4.
+
+Start at `command`.
+"""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from durarepo.core.errors import DurarepoError, RunError
+from durarepo.format.manifest import OmissionClass, SnapshotType
+from durarepo.local.configuration import parse_seconds
+from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
+from durarepo_cli.command import Command
+from durarepo_cli.context import Session, clock
+from durarepo_cli.exits import SNAPSHOT_EXITS, exit_of, first_of
+from durarepo_cli.output import quoted, size_text
+
+_TYPES = {one.word: one for one in SnapshotType}
+_SHOWN_MAX = 20
+
+
+class _Given(TypedDict):
+    """What the call gives."""
+
+    type: str
+    budget: str | None
+    partial: bool
+
+
+@click.command("snapshot", cls=Command)
+@click.option(
+    "--type",
+    type=click.Choice(list(_TYPES)),
+    default=SnapshotType.MANUAL.word,
+    show_default=True,
+    help="Why it is made; auto makes none if today's is there.",
+)
+@click.option("--budget", metavar="TIME", help="Stop after 45s, 30m or 4h; the next run resumes.")
+@click.option("--partial", is_flag=True, help="Keep what the budget allowed, marked as partial.")
+@click.pass_obj
+def command(session: Session, /, **given: Unpack[_Given]) -> None:
+    """Keep the state of the roots now.
+
+    Ends with 1 if something that should have been kept was not, and lists it.
+    """
+    budget = given["budget"]
+    request = SnapshotRequest(
+        type=_TYPES[given["type"]],
+        budget_seconds=None if budget is None else parse_seconds(budget),
+        partial=given["partial"],
+    )
+    with session.open() as repository, session.progress() as progress:
+        result = snapshot(repository, request, clock=clock, progress=progress)
+    tell(session, result)
+
+
+def tell(session: Session, result: SnapshotResult) -> None:
+    """Print what was done, and end with the code it has."""
+    output, error = session.output, _error_of(result)
+    codes = [SNAPSHOT_EXITS[result.status]]
+    if error is not None:
+        codes.append(exit_of(error))
+    output.code = first_of(codes)
+    if output.is_json and error is None:
+        output.result(fields_of(result))
+        return
+    if not output.is_json:
+        for line in _lines(result):
+            output.line(line)
+        output.flush()
+    if error is not None:
+        output.failure(error, fields_of(result))
+
+
+def _error_of(result: SnapshotResult) -> DurarepoError | None:
+    if result.distrust is not None:
+        return result.distrust
+    if result.status == "budget":
+        return RunError(
+            "budget",
+            "the time budget is spent; a resume point was saved",
+            hint="run the command again to go on from there",
+        )
+    return None
+
+
+def fields_of(result: SnapshotResult) -> dict[str, object]:
+    """Return a result as the fields of its message."""
+    return {
+        "status": result.status,
+        "sequence": result.sequence,
+        "manifest": result.manifest,
+        "files": result.files,
+        "dirs": result.dirs,
+        "bytes": result.bytes,
+        "new_chunks": result.new_chunks,
+        "new_bytes": result.new_bytes,
+        "stored_bytes": result.stored_bytes,
+        "packs": result.packs,
+        "omissions": result.omissions,
+        "excluded": result.excluded,
+        "redacted": result.redacted,
+        "vanished": result.vanished,
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _lines(result: SnapshotResult) -> list[str]:
+    if result.sequence is None:
+        lines = ["no manifest was made"]
+    else:
+        lines = [f"manifest {result.sequence}: {result.status}"]
+    lines += [
+        f"  kept      {result.files} files, {result.dirs} folders, {size_text(result.bytes)}",
+        f"  new       {size_text(result.new_bytes)}, stored as {size_text(result.stored_bytes)}"
+        f" in {result.packs} packs",
+        f"  left out  {result.omissions} omissions, {result.excluded} excluded,"
+        f" {result.redacted} redacted, {result.vanished} vanished",
+    ]
+    omitted = [one for one in result.left_out if one.kind is OmissionClass.OMISSION]
+    lines += [f"  not kept: {quoted(one.path)} ({one.rule})" for one in omitted[:_SHOWN_MAX]]
+    if result.omissions > _SHOWN_MAX:
+        lines.append(f"  and {result.omissions - _SHOWN_MAX} more")
+    return lines
