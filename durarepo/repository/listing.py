@@ -19,6 +19,7 @@ from durarepo.local.catalog import DirRow
 
 _STAT = struct.Struct(">QQqqII")
 _NS = 1_000_000_000
+_CONTENT_PART = struct.calcsize(">QQq")
 NEVER_EQUAL = bytes(_STAT.size)
 _IS_DIRECTORY = stat.S_IFDIR
 _TYPE_MASK = 0o170000
@@ -48,7 +49,7 @@ def stat_record(found: os.stat_result) -> bytes:
 def is_young(found: os.stat_result, started_ns: int) -> bool:
     """Return whether a change in the same tick of the clock could hide (QUIET_SECONDS)."""
     border = started_ns - QUIET_SECONDS * _NS
-    return found.st_mtime_ns >= border or found.st_ctime_ns >= border
+    return is_young_content(found, started_ns) or found.st_ctime_ns >= border
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,21 @@ def is_reusable(
     before = known.get(name)
     if before is None or before.record != record or not before.entry:
         return False
-    for suffix in _CHANGES_DATABASE:
-        sidecar = name + suffix
-        old = known[sidecar].record if sidecar in known else None
-        if listed.get(sidecar) != old:
-            return False
-    return True
+    return all(
+        _content_part(listed.get(name + suffix)) == _content_part(_record_in(known, name + suffix))
+        for suffix in _CHANGES_DATABASE
+    )
+
+
+def _record_in(known: Mapping[bytes, Line], name: bytes) -> bytes | None:
+    return known[name].record if name in known else None
+
+
+def _content_part(record: bytes | None) -> bytes:
+    """Return inode, size and time of content: SQLite, run by root, sets a log's owner anew."""
+    return b"" if record is None else record[:_CONTENT_PART]
+
+
+def is_young_content(found: os.stat_result, started_ns: int) -> bool:
+    """Return whether a change of content in the same tick of the clock could hide."""
+    return found.st_mtime_ns >= started_ns - QUIET_SECONDS * _NS

@@ -36,6 +36,7 @@ from durarepo.repository.listing import (
     encode_lines,
     is_reusable,
     is_young,
+    is_young_content,
     iter_lines,
     record_of,
     sidecar_base,
@@ -195,7 +196,8 @@ class TreeKeeper:
             name, found = listed
             base = sidecar_base(name)
             if base is not None and base in databases:
-                opened.items.append(_Item(Line(name, self._believed(found, records[name]))))
+                young = is_young_content(found, self._started_ns)
+                opened.items.append(_Item(Line(name, NEVER_EQUAL if young else records[name])))
                 self._note_sidecar(opened, name)
                 continue
             item = self._reused(opened, name, known, records)
