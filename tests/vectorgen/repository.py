@@ -39,6 +39,17 @@ def _tree() -> dict[bytes, mini.Node]:
     }
 
 
+def _linked(tree: Mapping[bytes, mini.Node]) -> int:
+    """Return how many names share an inode: those of one group that agree in all but the name."""
+    pending, same = list(tree.values()), []
+    while pending:
+        node = pending.pop()
+        pending += node.children.values()
+        if 16 in node.fields:
+            same.append((sorted(node.fields.items()), list(node.runs)))
+    return sum(same.count(one) > 1 for one in same)
+
+
 class _Making:
     """One repository of one manifest; every step may be altered."""
 
@@ -89,7 +100,7 @@ class _Making:
         return Body(
             parts=(registry_part(self.scene, self.registry), *parts),
             inputs=given,
-            result=listing_result(tree),
+            result=f"{listing_result(tree)} linked={_linked(tree)}",
             encoding="base64",
         )
 

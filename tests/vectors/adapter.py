@@ -144,8 +144,21 @@ def listing_result(listing: str) -> str:
     return f"lines={count} listing={sha256(listing.encode('ascii')).hexdigest()}"
 
 
+def restored_result(destination: Path, roots: Iterable[bytes]) -> str:
+    """Return the listing of a whole restore, and how many names share their inode."""
+    roots, base = list(roots), os.fsencode(destination)
+    files = [
+        os.path.join(at, name)
+        for root in roots
+        for at, _, names in os.walk(base + root)
+        for name in names
+    ]
+    linked = sum(os.lstat(path).st_nlink > 1 for path in files)
+    return f"{listing_result(list_roots(destination, roots))} linked={linked}"
+
+
 def things_in(folder: Path) -> str:
-    """Return the paths of all below ``folder`` that is no directory: what was left behind."""
+    """Return the paths of all files, links and special files below ``folder``."""
     base = os.fsencode(folder)
     found = [os.path.join(at, name) for at, _, names in os.walk(base) for name in names]
     return "\n".join(sorted(repr(path[len(base) :]) for path in found))

@@ -1,7 +1,7 @@
 """durarepo under the vectors: each kind through the functions that its operations use.
 
-Decryptions are counted at the one door through which durarepo decrypts. What needs a restorer
-or a rebuild (`covers`) is answered by the independent reader alone.
+Decryptions are counted at the one door through which durarepo decrypts. Whole repositories go
+through `checkout` itself. What durarepo does not do (`covers`) the independent reader answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,11 +41,14 @@ from durarepo.local.configuration import StreamConfig
 from durarepo.local.keyring import Keyring
 from durarepo.local.places import Places
 from durarepo.local.statefiles import StateFiles
+from durarepo.operations.archival import checkout_archival
+from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.policy.freshness import check_issued
 from durarepo.repository.chain import Chain
 from durarepo.repository.openpack import PackOpener
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, find_registry
+from durarepo.repository.restorer import file_pieces
 from durarepo.repository.trees import Event, read_content, walk
 from durarepo.sealing import ChunkNamer, open_box
 from durarepo.store.localdir import LocalDir
@@ -57,9 +60,13 @@ from tests.vectors.adapter import (
     mark_of,
     notation,
     pin_of,
+    restored_result,
     shared_input,
+    things_in,
 )
 from tests.vectors.vectorfile import Vector
+
+TARGET = "target"
 
 
 class OpenCounter:
@@ -183,16 +190,43 @@ def _manifest(vector: Vector, _: Path, counter: OpenCounter) -> str:
     )
 
 
-def _chain(vector: Vector, folder: Path, _: OpenCounter) -> str:
-    inputs, now = dict(vector.inputs), int(vector.inputs["now"])
-    store = LocalDir(bytes(folder))
+@contextmanager
+def _opened(vector: Vector, folder: Path) -> Iterator[Repository]:
+    """Give a repository with the objects of the body in it."""
+    objects = folder / "repository" / "objects"
+    objects.mkdir(parents=True)
+    (folder / "state").mkdir()
+    store = LocalDir(bytes(objects))
     try:
         for name, data in vector.labelled.items():
             store.put_new(ObjectName(name), data)
-        found = _find(store, inputs, now)
+        yield _repository(store, dict(vector.inputs), folder)
     finally:
         store.close()
+
+
+def _chain(vector: Vector, folder: Path, _: OpenCounter) -> str:
+    inputs = dict(vector.inputs)
+    with _opened(vector, folder) as repository:
+        found = _find(repository, inputs, int(inputs["now"]))
     return f"sequence={found.statement.sequence} digest={found.digest.hex()}"
+
+
+def _restored(vector: Vector, folder: Path, _: OpenCounter) -> str:
+    inputs = vector.inputs
+    now = int(inputs["now"])
+    times = iter((now, int(inputs.get("now-frames", now))))
+    end = int(inputs.get("now-end", now))
+    destination = folder / TARGET / "restored"
+    request = CheckoutRequest(at=inputs["sequence"], destination=bytes(destination))
+    with _opened(vector, folder) as repository:
+        if inputs.get("archival") == "yes":
+            checkout_archival(repository, request, lambda _: None, clock=lambda: now)
+        else:
+            checkout(repository, request, clock=lambda: next(times, end))
+        found = Chain(repository).verified(int(inputs["sequence"]), now=now)
+        roots = [root.path for root in Chain(repository).nested(found).roots]
+    return restored_result(destination, roots)
 
 
 class _State:
@@ -227,8 +261,8 @@ class _Keys:
         return self.identity
 
 
-def _repository(store: LocalDir, inputs: dict[str, str]) -> Repository:
-    """Return what `Chain` needs of an open repository; its naming key is the registry's."""
+def _repository(store: LocalDir, inputs: dict[str, str], folder: Path) -> Repository:
+    """Return an open repository as a reader with an identity and a card would have it."""
     keys = _Keys(
         locator=Secret(bytes.fromhex(inputs["locator"])),
         identity=Secret(bytes.fromhex(inputs["identity"])),
@@ -242,9 +276,14 @@ def _repository(store: LocalDir, inputs: dict[str, str]) -> Repository:
     box, identity = record.current.naming_key, keys.identity.reveal()
     keys.naming = Secret(open_box(box, identity, kind=Seal.NAMING_KEY, place=place))
     return Repository(
-        places=cast("Places", None),
+        places=Places(
+            stream=record.stream,
+            repository=bytes(folder / "repository"),
+            keys=bytes(folder / "keys"),
+            state=bytes(folder / "state"),
+        ),
         configuration_text=b"",
-        configuration=cast("StreamConfig", SimpleNamespace(stream=record.stream)),
+        configuration=cast("StreamConfig", SimpleNamespace(stream=record.stream, roots=())),
         keys=cast("Keyring", keys),
         store=store,
         state=cast("StateFiles", _State(_high_water(inputs))),
@@ -252,8 +291,7 @@ def _repository(store: LocalDir, inputs: dict[str, str]) -> Repository:
     )
 
 
-def _find(store: LocalDir, inputs: dict[str, str], now: int) -> VerifiedManifest:
-    repository = _repository(store, inputs)
+def _find(repository: Repository, inputs: dict[str, str], now: int) -> VerifiedManifest:
     check_registry_time(repository.registry, now)
     chain, anchor = Chain(repository), _anchor(inputs)
     wanted = inputs["sequence"]
@@ -419,9 +457,8 @@ def _line(reader: ChunkReader, path: bytes, entry: Entry) -> str:
 
 
 def _file(reader: ChunkReader, entry: Entry) -> bytes:
-    if entry.content is not None:
-        return read_content(reader, entry.content, kind=ChunkKind.DATA, most=CHUNK_MAX_BYTES)
-    return reader.chunk(reader.file_chunk(entry), ChunkKind.DATA) if entry.size else b""
+    pieces = file_pieces(reader, entry, entry.name)
+    return b"".join(bytes(one) if isinstance(one, int) else one for one in pieces)
 
 
 _RUNS: Mapping[str, Callable[[Vector, Path, OpenCounter], str]] = {
@@ -435,8 +472,8 @@ _RUNS: Mapping[str, Callable[[Vector, Path, OpenCounter], str]] = {
     "tree": _tree,
     "path": _tree,
     "content": _tree,
+    "repository": _restored,
 }
-_RESTORING = frozenset({"7.7", "7.8", "7.9"})
 
 
 class DurarepoAdapter:
@@ -447,13 +484,14 @@ class DurarepoAdapter:
     def covers(self, vector: Vector) -> bool:
         """Return whether there is a way to run ``vector``."""
         rebuilds = vector.kind == "index" and " " not in vector.inputs["pin"]
-        return vector.kind in _RUNS and not rebuilds and vector.spec not in _RESTORING
+        return vector.kind in _RUNS and not rebuilds
 
     def run(self, vector: Vector, folder: Path) -> Outcome:
         """Return durarepo's answer to ``vector``."""
-        counter = OpenCounter()
+        counter, target = OpenCounter(), folder / TARGET
+        target.mkdir()
         try:
             result = _RUNS[vector.kind](vector, folder, counter)
         except DurarepoError as error:
-            return Outcome(code=error.code, opened=counter.calls)
+            return Outcome(code=error.code, opened=counter.calls, left=things_in(target))
         return Outcome(code=SUCCESS, result=result, opened=counter.calls)

