@@ -1,14 +1,17 @@
-"""What every test shares: how hard Hypothesis tries, and which tools this machine lacks.
+"""What every test shares: how hard Hypothesis tries, and what this machine lacks.
 
 Profiles: ``dev`` by default, ``ci`` where CI is set, ``deep`` with
 ``--hypothesis-profile=deep``. ``ci`` is derandomized, so that a run tells about the change
 and not about the day. Where a new test belongs is said in tests/README.md.
 """
 
+import errno
 import os
 import resource
 import shutil
+import subprocess
 import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,3 +41,27 @@ def pytest_sessionfinish() -> None:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip what only root may set up, and say so, where the tests do not run as root.
+
+    Many tests need other owners, devices, mounts or a second user. CI runs them all.
+    """
+    report = yield
+    if report.failed and os.geteuid() != 0 and call.excinfo and _needs_root(call.excinfo.value):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, "Skipped: needs root")
+    return report
+
+
+def _needs_root(error: BaseException) -> bool:
+    """Tell what the system forbids to all but root (EPERM) from all other failures."""
+    if isinstance(error, subprocess.CalledProcessError):
+        return error.cmd[0] in {"chown", "mknod", "mount", "setcap", "unshare"}
+    if isinstance(error, AssertionError):
+        return "PermissionError: [Errno 1]" in str(error)  # raised in a child
+    return isinstance(error, PermissionError) and error.errno == errno.EPERM

@@ -379,6 +379,37 @@ def test_a_test_run_ends_well_beside_trees_deeper_than_the_stack(tmp_path: Path)
     assert not garbage.exists()
 
 
+NEEDS = """
+import errno, os, subprocess, pytest
+def test_forbidden(): raise PermissionError(errno.EPERM, "chown")
+def test_in_a_child(): assert False, "PermissionError: [Errno 1] Operation not permitted"
+def test_by_a_tool(): raise subprocess.CalledProcessError(1, ["mount", "x"])
+@pytest.fixture
+def owner(): raise PermissionError(errno.EPERM, "chown")
+def test_in_a_fixture(owner): pass
+def test_closed(): raise PermissionError(errno.EACCES, "open")
+def test_wrong(): assert 1 == 2
+def test_other_tool(): raise subprocess.CalledProcessError(1, ["git", "x"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "outcome"), [(1000, "3 failed, 4 skipped"), (0, "6 failed, 1 error")]
+)
+def test_only_what_needs_root_is_skipped_and_only_without_root(
+    user: int, outcome: str, tmp_path: Path
+) -> None:
+    """A newcomer's first test run should pass; it must not pass by hiding a failure."""
+    shutil.copy(TOP / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_needs.py").write_text(NEEDS)
+    start = f"import os, pytest\nos.geteuid = lambda: {user}\npytest.main(['-q', '--tb=no'])"
+
+    command = [sys.executable, "-c", start]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1].startswith(outcome)
+
+
 def test_the_lock_holds_every_dependency_in_its_range_with_hashes() -> None:
     """A range without its lock entry would be installed unpinned, or not at all."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
