@@ -26,9 +26,10 @@ from durarepo.ingest import (
     admit,
     check_floor,
 )
-from durarepo.operations.checkout import Admitted, CheckedOut, CheckoutRequest, Clock, bring_back
+from durarepo.operations.checkout import Admitted, CheckedOut, CheckoutRequest, bring_back
 from durarepo.policy.freshness import utc_text
 from durarepo.repository.chain import Chain
+from durarepo.repository.livetime import Clock
 from durarepo.repository.repository import Repository
 from durarepo.repository.selection import find_sequence
 

@@ -15,8 +15,10 @@ from durarepo.core.names import ChunkId
 from durarepo.core.secret import Secret
 from durarepo.format.manifest import Component, Nested
 from durarepo.format.tree import is_normal_path
+from durarepo.ingest import VerifiedManifest
 from durarepo.repository.chain import Chain, no_sequence
 from durarepo.repository.reader import ChunkReader
+from durarepo.repository.repository import Repository
 from durarepo.repository.trees import find_name
 from durarepo.store.atomic import shown
 
@@ -80,6 +82,31 @@ def _newest_before(chain: Chain, instant: int, *, identity: Secret) -> int:
         if chain.signed(number, identity).statement.issued <= instant:
             return number
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A verified manifest of any age, open for looking: what it lists, never what files hold."""
+
+    manifest: VerifiedManifest
+    nested: Nested
+    reader: ChunkReader
+
+
+def open_view(repository: Repository, wanted: str, *, now: int) -> View:
+    """Return the manifest that SEQ means, after full ingest but for its expiry.
+
+    Raises:
+        SelectionError: ``no-sequence``, ``sequence``.
+        KeyMaterialError: ``identity-absent``.
+        IntegrityError, TrustError, FreshnessError: the code of the step that fails.
+    """
+    chain = Chain(repository)
+    sequence = find_sequence(chain, wanted, identity=repository.keys.need_identity())
+    manifest = chain.verified(sequence, now=now)
+    newest = chain.verified(chain.head(), now=now)
+    reader = ChunkReader(repository, manifest, newest=newest)
+    return View(manifest=manifest, nested=chain.nested(manifest), reader=reader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,7 @@ class RecordingStore:
         self._store = store
         self.reads: list[tuple[ObjectName, int, int | None]] = []
         self.put_new = store.put_new
+        self.close = store.close
         self.stat = store.stat
         self.iter_names = store.iter_names
 

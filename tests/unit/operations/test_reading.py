@@ -1,0 +1,494 @@
+"""Listings tell what a manifest holds, at any age, without touching what files hold."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from durarepo.core.entries import Entry
+from durarepo.core.errors import (
+    FreshnessError,
+    IntegrityError,
+    KeyMaterialError,
+    SelectionError,
+    SourceError,
+    TrustError,
+)
+from durarepo.core.names import ChunkId, Digest, ObjectName, Sequence, SignerId
+from durarepo.local.statefiles import HighWater, RunRecord, StateFiles
+from durarepo.operations import diff as diff_module
+from durarepo.operations.diff import diff
+from durarepo.operations.log import log
+from durarepo.operations.reading import cat, find, ls
+from durarepo.operations.show import iter_ledger, show
+from durarepo.repository import openpack, trees
+from durarepo.repository.chain import Chain
+from durarepo.repository.reader import ChunkReader
+from durarepo.repository.repository import Repository
+from tests.adversary.scene import NOW, ROOT, RecordingStore, Scene, fill_catalog, verified
+from tests.doubles.children import UNPRIVILEGED, let_others_pass, run_in_child
+from tests.interop import miniwriter as mini
+
+MUCH_LATER = NOW + 300 * 86400
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """Give a stream with two manifests."""
+    scene = Scene(tmp_path)
+    scene.snapshot(
+        {
+            b"a": mini.file(b"alpha"),
+            b"dir": mini.directory({b"deep": mini.file(b"x" * 10, 5_000, b"y", modified=[5, 6])}),
+            b"gone": mini.file(b"gone"),
+            b"link": mini.symlink(b"a"),
+        }
+    )
+    scene.snapshot(
+        {
+            b"a": mini.file(b"other"),
+            b"dir": mini.directory({b"deep": mini.file(b"x" * 10, 5_000, b"y", modified=[5, 6])}),
+            b"link": mini.file(b"a file now"),
+            b"new": mini.directory({b"inside": mini.file(b"i")}),
+        }
+    )
+    return scene
+
+
+@pytest.fixture
+def repository(scene: Scene) -> Iterator[Repository]:
+    """Open the stream."""
+    with scene.open() as repository:
+        yield repository
+
+
+@pytest.fixture
+def frames(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Refuse and note every decryption of a frame."""
+    calls: list[object] = []
+
+    def refuse(*given: object) -> None:
+        calls.append(given)
+        raise AssertionError("a frame was decrypted")
+
+    monkeypatch.setattr(openpack, "open_frame", refuse)
+    return calls
+
+
+def below(*names: str) -> list[bytes]:
+    """Return paths below the root."""
+    return [ROOT + b"/" + name.encode() for name in names]
+
+
+# --- ls and find ---
+
+
+def test_ls_without_a_path_names_the_roots(repository: Repository) -> None:
+    """One has to begin somewhere."""
+    assert [line.path for line in ls(repository, "1", now=NOW)] == [ROOT]
+
+
+def test_ls_of_a_folder_lists_it_and_of_a_file_the_file(repository: Repository) -> None:
+    """Sizes and hashes have to be those that a restore would give."""
+    folder = list(ls(repository, "1", ROOT, now=NOW))
+    (file,) = ls(repository, "1", b"dir/deep", now=NOW)
+
+    assert [line.path for line in folder] == below("a", "dir", "gone", "link")
+    assert [line.type for line in folder] == ["file", "directory", "file", "symlink"]
+    assert (file.size, file.mtime_ns) == (5011, 5_000_000_006)
+    assert file.sha256 == mini.sha256(b"x" * 10 + bytes(5_000) + b"y")
+    assert folder[1].sha256 is None
+    assert folder[3].target == b"a"
+
+
+def test_ls_goes_into_folders_only_when_asked(repository: Repository) -> None:
+    """A listing of a home folder must not be a million lines by surprise."""
+    every = [line.path for line in ls(repository, "1", now=NOW, recursive=True)]
+
+    assert every == [ROOT, *below("a", "dir", "dir/deep", "gone", "link")]
+    assert [line.path for line in ls(repository, "1", b"/srv", now=NOW)] == [ROOT]
+
+
+def test_ls_of_nothing_is_an_error(repository: Repository) -> None:
+    """An empty listing would look like an empty folder."""
+    for path in (b"none", b"a/below", b"/elsewhere"):
+        with pytest.raises(SelectionError):
+            list(ls(repository, "1", path, now=NOW))
+
+
+def test_find_matches_the_whole_path_and_tells_cases_apart(repository: Repository) -> None:
+    """A pattern that matched names only could not say where."""
+    assert [line.path for line in find(repository, b"*/dee?", now=NOW, at="1")] == below("dir/deep")
+    assert list(find(repository, b"*/DEEP", now=NOW)) == []
+    assert list(find(repository, b"deep", now=NOW)) == []
+
+
+def test_listings_are_read_at_any_age(repository: Repository) -> None:
+    """What was lost last month has to be found before a human restores it."""
+    assert list(ls(repository, "1", ROOT, now=MUCH_LATER))
+    assert list(find(repository, b"*", now=MUCH_LATER))
+    assert list(diff(repository, "1", "2", now=MUCH_LATER))
+    assert show(repository, "1", now=MUCH_LATER).expired
+
+
+def test_listings_touch_no_pack_that_holds_only_data(tmp_path: Path) -> None:
+    """On a reading machine the data packs are not even here."""
+    scene = Scene(tmp_path)
+    stream, roots = scene.stream, {ROOT: mini.directory({b"a": mini.file(b"alpha")})}
+    chunks = stream.chunks()
+    nested = stream.nested_map(roots, chunks)
+    data = mini.Chunks(chunks.naming, stored=chunks.stored)
+    data.new = {name: one for name, one in chunks.new.items() if one[0] == mini.DATA}
+    others = mini.Chunks(chunks.naming, stored=chunks.stored)
+    others.new = {name: one for name, one in chunks.new.items() if one[0] != mini.DATA}
+    pack = stream.store(data)
+    assert pack is not None
+    stream.store(others)
+    stream.commit_nested(nested, counts=mini.totals(roots))
+    with scene.open() as repository:
+        fill_catalog(repository, verified(repository))
+        store = RecordingStore(repository.store)
+        repository.store = store  # type: ignore[assignment]  # reads like a folder
+
+        list(ls(repository, "1", now=NOW, recursive=True))
+        list(find(repository, b"*", now=NOW))
+        list(diff(repository, "1", "1", now=NOW))
+        show(repository, "1", now=NOW)
+
+    assert store.touched
+    assert ObjectName(pack.name.hex()) not in store.touched
+
+
+# --- cat ---
+
+
+def test_cat_gives_the_content_with_its_holes(repository: Repository) -> None:
+    """Raw bytes, as the file was."""
+    pieces = cat(repository, "1", b"dir/deep", clock=lambda: NOW)
+
+    assert b"".join(pieces) == b"x" * 10 + bytes(5_000) + b"y"
+
+
+def test_cat_of_an_expired_manifest_is_refused_before_anything_is_decrypted(
+    repository: Repository, frames: list[object]
+) -> None:
+    """It is a restore of one file, and no way around the age of a manifest (A6h)."""
+    with pytest.raises(FreshnessError) as caught:
+        cat(repository, "1", b"a", clock=lambda: NOW + 86400)
+
+    assert caught.value.code == "fresh.expired"
+    assert frames == []
+
+
+def test_cat_gives_nothing_of_a_file_that_is_not_the_signed_one(tmp_path: Path) -> None:
+    """Bytes on a pipe cannot be taken back (A6f)."""
+    scene = Scene(tmp_path)
+    scene.snapshot({b"a": mini.file(b"one", b"two", sha256=mini.sha256(b"twoone"))})
+    with scene.open() as repository, pytest.raises(IntegrityError) as caught:
+        cat(repository, "1", b"a", clock=lambda: NOW)
+
+    assert caught.value.code == "integrity.file-hash"
+
+
+def test_cat_of_what_is_no_file_is_an_error(repository: Repository) -> None:
+    """Neither a folder nor a link has bytes to give; a link is not followed."""
+    for path in (b"dir", b"link", b"none"):
+        with pytest.raises(SelectionError):
+            cat(repository, "1", path, clock=lambda: NOW)
+
+
+# --- show ---
+
+
+def test_show_tells_what_the_manifest_says(scene: Scene, repository: Repository) -> None:
+    """An operator judges a manifest by its totals, its signer and its packs."""
+    told = show(repository, "2", now=NOW)
+
+    assert (told.sequence, told.type, told.complete, told.expired) == (2, "auto", True, False)
+    assert (told.totals.files, told.totals.dirs) == (4, 3)
+    assert told.signer == scene.stream.signers[1].id.hex()
+    assert told.roots == (ROOT,)
+    assert [one.kind for one in told.components] == ["files"]
+    assert told.objects[0].kind == "manifest"
+    assert {one.name for one in told.objects[1:]} == {name.hex() for name in scene.stream.pins}
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_the_ledger_is_shown_wherever_it_lies(tmp_path: Path, *, outside: bool) -> None:
+    """What was left out is as much a part of a backup as what was kept."""
+    scene = Scene(tmp_path)
+    lines = [[1, b"/srv/notes/locked", "unreadable", "path", 3]]
+    roots = {ROOT: mini.directory({})}
+    chunks = scene.stream.chunks()
+    ledger: mini.Value = mini.encode(lines)
+    if outside:
+        ledger = chunks.content([ledger], 0, mini.LEDGER)
+    nested = scene.stream.nested_map(roots, chunks, ledger=ledger)
+    scene.stream.store(chunks)
+    scene.stream.commit_nested(nested)
+    with scene.open() as repository:
+        (line,) = iter_ledger(repository, "1", now=MUCH_LATER)
+
+    assert (line.path, line.rule, line.count) == (b"/srv/notes/locked", "unreadable", 3)
+
+
+# --- diff ---
+
+
+def changes(repository: Repository, old: str, new: str) -> dict[bytes, str]:
+    """Return change by path."""
+    return {one.path: one.change for one in diff(repository, old, new, now=NOW)}
+
+
+def test_diff_of_two_manifests_names_every_change_once(repository: Repository) -> None:
+    """A review of what an agent did overnight must miss nothing."""
+    assert changes(repository, "1", "2") == dict(
+        zip(
+            below("a", "gone", "link", "new", "new/inside"),
+            ["modified", "removed", "modified", "added", "added"],
+            strict=True,
+        )
+    )
+    assert changes(repository, "2", "1") == dict(
+        zip(
+            below("a", "gone", "link", "new", "new/inside"),
+            ["modified", "added", "modified", "removed", "removed"],
+            strict=True,
+        )
+    )
+    assert changes(repository, "2", "2") == {}
+
+
+def test_diff_does_not_read_folders_that_are_equal(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two days of a large state differ in a few folders; only those may cost."""
+    read: list[bytes] = []
+
+    def noted(reader: ChunkReader, tree: ChunkId) -> Iterator[Entry]:
+        read.append(tree)
+        return trees.iter_directory(reader, tree)
+
+    monkeypatch.setattr(diff_module, "iter_directory", noted)
+
+    list(diff(repository, "1", "2", now=NOW))
+
+    assert len(read) == 3
+
+
+def test_a_folder_that_becomes_a_file_shows_what_was_in_it(tmp_path: Path) -> None:
+    """What vanished inside would otherwise be told nowhere."""
+    scene = Scene(tmp_path)
+    scene.snapshot({b"x": mini.directory({b"in": mini.file(b"1")})})
+    scene.snapshot({b"x": mini.file(b"1")})
+    with scene.open() as repository:
+        found = changes(repository, "1", "2")
+
+    assert found == {below("x")[0]: "modified", below("x/in")[0]: "removed"}
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> tuple[Scene, Path]:
+    """Give a stream of a real folder that is as it was kept."""
+    root = tmp_path / "root"
+    (root / "dir").mkdir(parents=True)
+    scene = Scene(tmp_path / "place")
+    scene.folder.mkdir()
+    kept: dict[bytes, mini.Node] = {}
+    for name in ("same", "edited", "gone", "touched"):
+        (root / name).write_bytes(name.encode())
+    (root / "link").symlink_to("same")
+    for name in ("same", "edited", "gone", "touched", "link", "dir"):
+        told = (root / name).lstat()
+        seconds, rest = divmod(told.st_mtime_ns, 10**9)
+        about: dict[str, mini.Value] = {
+            "mode": told.st_mode & 0o7777,
+            "uid": told.st_uid,
+            "gid": told.st_gid,
+            "modified": [seconds, rest],
+        }
+        kept[name.encode()] = mini.file(name.encode(), **about)
+        if name == "link":
+            kept[b"link"] = mini.symlink(b"same", **about)
+        if name == "dir":
+            kept[b"dir"] = mini.directory({}, **about)
+    top = root.stat()
+    node = mini.directory(kept, mode=top.st_mode & 0o7777, uid=top.st_uid, gid=top.st_gid)
+    scene.stream.snapshot({bytes(root): node})
+    return scene, root
+
+
+def test_diff_with_the_working_tree_tells_what_is_different_now(
+    live: tuple[Scene, Path],
+) -> None:
+    """Before a restore one asks what it would change."""
+    scene, root = live
+    with scene.open(roots=(bytes(root),)) as repository:
+        assert changes(repository, "1", "working") == {}
+        (root / "edited").write_bytes(b"EDITED")
+        (root / "touched").touch()
+        (root / "gone").unlink()
+        (root / "dir" / "new").write_bytes(b"new")
+        (root / "link").unlink()
+        (root / "link").symlink_to("edited")
+        os.mkfifo(root / "pipe")
+
+        found = changes(repository, "1", "working")
+
+    assert found == {
+        bytes(root / "edited"): "modified",
+        bytes(root / "gone"): "removed",
+        bytes(root / "dir" / "new"): "added",
+        bytes(root / "link"): "modified",
+        bytes(root / "pipe"): "added",
+    }
+
+
+def test_diff_says_which_working_file_cannot_be_read(live: tuple[Scene, Path]) -> None:
+    """A file that cannot be compared is neither equal nor different."""
+    _, root = live
+    (root / "edited").write_bytes(b"EDITED")
+    (root / "edited").chmod(0o600)
+    let_others_pass(root)
+
+    def compare() -> None:
+        with pytest.raises(SourceError) as caught:
+            diff_module._hash_file(bytes(root / "edited"))
+        assert caught.value.code == "source.unreadable"
+        assert str(root / "edited") in caught.value.message
+
+    run_in_child(compare, user=UNPRIVILEGED)
+
+
+# --- log ---
+
+
+def test_log_opens_no_envelope_when_the_catalogue_knows(
+    scene: Scene, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is run every few minutes, and by prompts of shells."""
+    first = list(log(repository, now=NOW))
+    monkeypatch.setattr(Chain, "envelope", lambda *given: pytest.fail(f"opened {given}"))
+    monkeypatch.setattr(Chain, "signed", lambda *given: pytest.fail(f"opened {given}"))
+    store = RecordingStore(repository.store)
+    repository.store = store  # type: ignore[assignment]  # reads like a folder
+
+    again = list(log(repository, now=NOW))
+
+    assert again == first
+    assert store.reads == []
+    assert [line.sequence for line in again] == [2, 1]
+    assert (again[0].files, again[0].dirs, again[0].type) == (4, 3, "auto")
+    assert again[1].issued == scene.stream.issued + 1
+    assert again[1].signer == scene.stream.signers[1].id.hex()
+    assert again[0].verified is None
+
+
+def test_log_takes_the_type_and_the_limit(repository: Repository) -> None:
+    """Scripts ask for the newest one of a type."""
+    assert [line.sequence for line in log(repository, now=NOW, limit=1)] == [2]
+    assert list(log(repository, now=NOW, type_="manual")) == []
+    assert len(list(log(repository, now=NOW, type_="auto", limit=5))) == 2
+
+
+def run_of(scene: Scene, sequence: int) -> RunRecord:
+    """Return what the run that made a manifest would have noted."""
+    return RunRecord(
+        epoch=1,
+        sequence=Sequence(sequence),
+        name=ObjectName("0" * 64),
+        digest=Digest(scene.stream.digest(sequence)),
+        issued=5,
+        expires=6,
+        type="manual",
+        files=7,
+        dirs=8,
+        bytes=9,
+        signer=SignerId(bytes(32)),
+        complete=True,
+        omissions=0,
+        pinned_packs=1,
+    )
+
+
+def test_log_on_a_put_only_machine_comes_from_the_run_ledger(scene: Scene) -> None:
+    """A machine that may only write still has to know what it wrote."""
+    scene.lay_out(identity=False)
+    StateFiles(scene.places.state).append_run(run_of(scene, 2))
+    with scene.open(identity=False) as repository:
+        lines = list(log(repository, now=NOW))
+
+    assert [(line.sequence, line.files, line.type) for line in lines] == [
+        (2, 7, "manual"),
+        (1, None, None),
+    ]
+    assert not (scene.folder / "repository" / "catalog.db").exists()
+
+
+def test_log_after_the_catalogue_was_deleted_says_the_same(scene: Scene) -> None:
+    """The catalogue may be deleted at any time."""
+    with scene.open() as repository:
+        before = list(log(repository, now=NOW))
+    for path in (scene.folder / "repository").glob("catalog.db*"):
+        path.unlink()
+    with scene.open() as repository:
+        after = list(log(repository, now=NOW))
+
+    assert after == before
+
+
+def test_log_after_the_catalogue_was_damaged_says_the_same(scene: Scene) -> None:
+    """A torn page must not hide manifests."""
+    with scene.open() as repository:
+        before = list(log(repository, now=NOW))
+    for path in (scene.folder / "repository").glob("catalog.db*"):
+        path.write_bytes(b"damaged" * 1000)
+    with scene.open() as repository:
+        after = list(log(repository, now=NOW))
+
+    assert after == before
+
+
+def test_log_does_not_show_a_manifest_that_is_not_there(
+    scene: Scene, repository: Repository
+) -> None:
+    """The list of what can be restored is not a list of what once could."""
+    list(log(repository, now=NOW))
+    name = Chain(repository).envelope(1)
+    assert name is not None
+    scene.object_path(name.name).unlink()
+
+    assert [line.sequence for line in log(repository, now=NOW)] == [2]
+
+
+def test_log_alarms_when_the_head_that_was_seen_is_gone(scene: Scene) -> None:
+    """A shorter list without a word is what a rollback looks like."""
+    scene.lay_out()
+    StateFiles(scene.places.state).raise_high_water(
+        HighWater(
+            epoch=1,
+            sequence=Sequence(3),
+            head_digest=Digest(bytes(32)),
+            registry_version=1,
+            clock_seconds=0,
+        )
+    )
+    with scene.open() as repository, pytest.raises(TrustError) as caught:
+        list(log(repository, now=NOW))
+
+    assert caught.value.code == "trust.rollback"
+
+
+def test_without_an_identity_nothing_is_listed(scene: Scene) -> None:
+    """Names of files are data too (A5a)."""
+    with scene.open(identity=False) as repository:
+        for read in (
+            lambda: ls(repository, "1", now=NOW),
+            lambda: find(repository, b"*", now=NOW),
+            lambda: show(repository, "1", now=NOW),
+            lambda: list(diff(repository, "1", now=NOW)),
+            lambda: cat(repository, "1", b"a", clock=lambda: NOW),
+        ):
+            with pytest.raises(KeyMaterialError):
+                read()
