@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _ED25519_BYTES = 32
 _MLKEM_PUBLIC_BYTES = 1184
 _FIELD_PRIME = 2**255 - 19
+_CURVE_D = -121665 * pow(121666, -1, _FIELD_PRIME) % _FIELD_PRIME
 _SMALL_ORDER_Y = frozenset(
     {
         0,
@@ -191,12 +192,16 @@ def verify_both(public: bytes, message: bytes, context: bytes, pair: tuple[bytes
 
 
 def is_weak_signer(public: bytes) -> bool:
-    """Return whether the Ed25519 half is not canonical, or of small order (format 3.1).
+    """Return whether the Ed25519 half is no canonical point, or of small order (format 3.1).
 
     The list is the y-coordinates of the eight points of small order, after RFC 8032 5.1.
     """
     y = int.from_bytes(public[:_ED25519_BYTES], "little") & ((1 << 255) - 1)
-    return y >= _FIELD_PRIME or y in _SMALL_ORDER_Y
+    if y >= _FIELD_PRIME or y in _SMALL_ORDER_Y:
+        return True
+    # On the curve, x**2 = (y**2 - 1) / (d * y**2 + 1) is a square (Euler's criterion).
+    square = (y * y - 1) * pow(_CURVE_D * y * y + 1, -1, _FIELD_PRIME) % _FIELD_PRIME
+    return pow(square, (_FIELD_PRIME - 1) // 2, _FIELD_PRIME) != 1
 
 
 def stretch_passphrase(passphrase: bytes, salt: bytes) -> bytes:

@@ -201,9 +201,7 @@ def _fields(value: Value, what: str, count: int) -> Fields:
 
 
 def parse_statement(data: bytes) -> Statement:
-    """Return the statement that ``data`` holds, but for its pins, repairs and abandoned packs.
-
-    Those are left to `parse_pins`, whose step comes later; here they are only arrays.
+    """Return the statement that ``data`` holds (ingest 4.12 and 4.29, in one pass).
 
     Raises:
         IntegrityError: ``statement``, ``pins`` or ``cbor-*``.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from durarepo.core.errors import KeyMaterialError
+from durarepo.core.errors import KeyMaterialError, TrustError
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.keytext import parse_key
@@ -85,8 +85,12 @@ def load_keyring(folder: bytes, *, roots: Sequence[bytes]) -> Keyring:
 
     Raises:
         KeyMaterialError: the reason of the first check that fails.
+        TrustError: ``weak-key``: the owner's public key.
     """
     check_key_folder(folder, roots)
+    owner_public = _needed(folder, OWNER_PUBLIC, "owner-public").reveal()
+    if primitives.is_weak_signer(owner_public):  # ingest 2.2
+        raise TrustError("weak-key", f"owner's public key in {shown(folder)} is weak")
     return Keyring(
         folder=folder,
         signing=_optional(folder, SIGNING, "signing"),
@@ -94,7 +98,7 @@ def load_keyring(folder: bytes, *, roots: Sequence[bytes]) -> Keyring:
         old_naming=_old_naming(folder),
         locator=_needed(folder, LOCATOR, "locator"),
         identity=_optional(folder, IDENTITY, "identity"),
-        owner_public=_needed(folder, OWNER_PUBLIC, "owner-public").reveal(),
+        owner_public=owner_public,
     )
 
 

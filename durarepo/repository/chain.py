@@ -6,6 +6,7 @@ one, else at the first manifest. Source: spec/format.md 7.2 and 9, spec/ingest.m
 Start at `Chain.verified`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from durarepo.core.errors import IntegrityError, SelectionError, TrustError
@@ -58,30 +59,34 @@ class Chain:
 
         Raises:
             IntegrityError: slots are taken, and none holds an envelope with a good mark.
+            TrustError: ``fork``: two different ones do.
         """
-        repository = self._repository
-        epoch = repository.record.epoch_of(sequence).number
+        found: Envelope | None = None
         refusal: IntegrityError | None = None
-        for attempt in range(SLOT_ATTEMPTS):
-            name = repository.manifest_slot(epoch, sequence, attempt)
-            if repository.store.stat(name) is None:
-                break
-            data = repository.store.read(name)
+        for name, epoch in self._taken_slots(sequence):
+            data = self._repository.store.read(name)
             try:
-                check_mark(data, repository.naming_key(epoch).reveal())
+                check_mark(data, self._repository.naming_key(epoch).reveal())
             except IntegrityError as error:
                 refusal = error
                 continue
-            return Envelope(
-                sequence=sequence,
-                epoch=epoch,
-                name=name,
-                digest=Digest(primitives.sha256(data)),
-                data=data,
+            digest = Digest(primitives.sha256(data))
+            if found is not None and found.digest != digest:  # 4.23: both hold the naming key
+                raise _forked(self._repository.stream, sequence)
+            found = found or Envelope(
+                sequence=sequence, epoch=epoch, name=name, digest=digest, data=data
             )
-        if refusal is not None:
+        if found is None and refusal is not None:
             raise refusal
-        return None
+        return found
+
+    def _taken_slots(self, sequence: int) -> Iterator[tuple[ObjectName, int]]:
+        epoch = self._repository.record.epoch_of(sequence).number
+        for attempt in range(SLOT_ATTEMPTS):
+            name = self._repository.manifest_slot(epoch, sequence, attempt)
+            if self._repository.store.stat(name) is None:
+                return
+            yield name, epoch
 
     def has(self, sequence: int) -> bool:
         """Return whether the first slot of a number is taken."""
@@ -184,6 +189,14 @@ class Chain:
         identity = self._repository.keys.need_identity()
         place = self._repository.place(manifest.statement.epoch)
         return open_nested(manifest, identity.reveal(), place)
+
+
+def _forked(stream: str, sequence: int) -> TrustError:
+    return TrustError(
+        "fork",
+        f"there are two different manifests {sequence} of stream '{stream}'",
+        hint="two machines may share the stream's keys; stop one of them",
+    )
 
 
 def no_sequence(wanted: str, head: int) -> SelectionError:

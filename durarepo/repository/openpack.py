@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from durarepo.core.errors import IntegrityError, TrustError
-from durarepo.core.limits import KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
+from durarepo.core.limits import FORMAT_VERSION, KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
 from durarepo.core.names import ChunkId
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
@@ -130,8 +130,10 @@ class PackOpener:
         if size != pin.size:  # 5.2
             raise IntegrityError("object-size", f"pack {name} is {size} bytes, not {pin.size}")
         keys = self.keys(self.epoch_of(pin.registry_version))
-        salt = self._store.read(name, 0, _SALT_END)[1:]
-        key = index_key(keys.index_subkey.reveal(), salt)
+        head = self._store.read(name, 0, _SALT_END)
+        if head[0] != FORMAT_VERSION:  # 5.2
+            raise IntegrityError("version", f"pack {name} is of a format version unknown here")
+        key = index_key(keys.index_subkey.reveal(), head[1:])
         trailer = self._store.read(name, size - TRAILER_BYTES, TRAILER_BYTES)
         position = open_trailer(key, trailer, size=size)  # 5.3
         sealed = self._store.read(name, position, size - TRAILER_BYTES - position)
