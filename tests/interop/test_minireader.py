@@ -408,6 +408,25 @@ def test_a_rolled_back_store_is_refused(tmp_path: Path) -> None:
     check_refused("trust.rollback", repository, tmp_path, held=held_by(repository, high_water=seen))
 
 
+def test_an_older_number_is_no_answer_where_a_higher_one_was_seen(tmp_path: Path) -> None:
+    """A manifest that is still in force, but not the newest, is yesterday's all the same."""
+    repository = writer.Repository()
+    repository.snapshot(small(b"1"))
+    repository.snapshot(small(b"2"))
+    held = held_by(repository, high_water=(2, repository.digest(2)))
+
+    check_refused("trust.rollback", repository, tmp_path, held=held, sequence=1)
+
+
+def test_an_envelope_that_follows_another_than_the_one_below_is_refused(tmp_path: Path) -> None:
+    """The chain is what makes a signature of today speak for all days before."""
+    repository = writer.Repository()
+    repository.snapshot(small(b"1"))
+    repository.snapshot(small(b"2"), edits={"statement": _of_statement(1, 1, value=bytes(32))})
+
+    check_refused("trust.link", repository, tmp_path)
+
+
 def test_a_second_envelope_of_one_number_is_a_fork(tmp_path: Path) -> None:
     """Two truths of one number: no reader may pick the one it likes."""
     repository = writer.Repository()
