@@ -4,8 +4,10 @@ As root the places of the system are used, in a mount table of the child's own t
 folder of the test instead. Start at `Cli`.
 """
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -121,3 +123,46 @@ def checked(ran: Ran) -> Ran:
         assert b"Traceback" not in text, text.decode(errors="replace")
     assert ran.code != 70, ran.stderr.decode(errors="replace")
     return ran
+
+
+def in_terminal(
+    cli: Cli, *arguments: str | bytes, answers: list[bytes], stdin: bool = True, **more: str
+) -> Ran:
+    """Run the program at a terminal and give each of ``answers`` when a prompt asks.
+
+    Args:
+        cli: the program.
+        arguments: of the call.
+        answers: what is typed; one more prompt after the last gets an end of file.
+        stdin: whether stdin is the terminal as well, or a pipe with the answers.
+        more: further variables of the environment.
+
+    Returns:
+        What came of it; ``stderr`` is what stood on the terminal.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        cli.command(*arguments),
+        env=cli.environment | more,
+        stdin=theirs if stdin else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        cwd=cli.home,
+    )
+    os.close(theirs)
+    if process.stdin is not None:
+        process.stdin.write(b"\n".join([*answers, b""]))
+        process.stdin.close()
+    waiting, shown, answered = list(answers), b"", 0
+    with contextlib.suppress(OSError):  # the other side is gone: that is its end
+        while part := os.read(ours, 65536):
+            shown += part
+            if stdin and shown.replace(b"\r\n", b"\n").count(b"\n> ") > answered:
+                answered += 1
+                os.write(ours, waiting.pop(0) + b"\n" if waiting else b"\x04")
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        stdout = pipe.read()
+    code = process.wait(timeout=60)
+    os.close(ours)
+    return checked(Ran(code, stdout, shown.replace(b"\r\n", b"\n")))

@@ -65,8 +65,11 @@ def command(session: Session, /, folder: str) -> None:
 def find_hold(path: bytes) -> Hold | None:
     """Return what holds a folder, itself or a folder above; None where it is free."""
     for folder in _upwards(path):
+        own = os.path.join(folder, _OWN_FOLDER)
+        if os.path.islink(own):
+            return Hold(marker=own, since=None, sequence=None)
         for name in _MARKERS:
-            marker = os.path.join(folder, _OWN_FOLDER, name)
+            marker = os.path.join(own, name)
             try:
                 data = read_small(marker, _MARKER_MAX_BYTES)
             except StoreError:
