@@ -5,6 +5,7 @@ than the format's limit. Values are int, bytes, str, bool, None, list and dict w
 Source: spec/format.md 6.1, spec/ingest.md 1, RFC 8949 4.2.1. Start at `encode` and `decode`.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from durarepo.core.errors import IntegrityError
@@ -15,22 +16,29 @@ Value: TypeAlias = int | bytes | str | bool | list["Value"] | dict[int, "Value"]
 _INT_MIN = -(1 << 63)
 _INT_MAX = (1 << 64) - 1
 _KEY_MAX = 23
-_UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _SIMPLE = 0, 1, 2, 3, 4, 5, 7
+_UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
 _SIMPLE_VALUES: dict[int, bool | None] = {20: False, 21: True, 22: None}
 _SIMPLE_BYTES = {value: bytes(((7 << 5) | short,)) for short, value in _SIMPLE_VALUES.items()}
 _INLINE_MAX = 23
 _WIDTHS = {24: 1, 25: 2, 26: 4, 27: 8}
+_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
+_INLINE_HEADS = tuple(bytes((first,)) for first in range(256))
+_TOO_LONG = (0, 0)
+_FORMS = {
+    bits: next((short, width) for short, width in _WIDTHS.items() if bits <= 8 * width)
+    for bits in range(1, 65)
+}
+"""By the bits of a number above 23: the short form of its head, and how many bytes follow."""
 
 
 def encode_head(major: int, number: int) -> bytes:
-    """Return the shortest head of ``major`` type 0 to 7 and its argument."""
-    top = major << 5
-    if number <= _INLINE_MAX:
-        return bytes((top | number,))
-    for short, width in _WIDTHS.items():
-        if number >> (8 * width) == 0:
-            return bytes((top | short,)) + number.to_bytes(width)
-    raise ValueError("number outside the format's range")
+    """Return the shortest head of ``major`` type 0 to 7 and its argument, 0 to 2**64 - 1."""
+    if 0 <= number <= _INLINE_MAX:
+        return _INLINE_HEADS[(major << 5) | number]
+    short, width = _FORMS.get(number.bit_length(), _TOO_LONG)
+    if not width or number < 0:
+        raise ValueError("number outside the format's range")
+    return ((((major << 5) | short) << (8 * width)) | number).to_bytes(width + 1)
 
 
 def encode_int(number: int) -> bytes:
@@ -89,7 +97,10 @@ def decode(data: bytes) -> Value:
     Raises:
         IntegrityError: anything but one canonical item (``cbor-*``, ingest 1).
     """
-    value, end = _Decoder(data).item(0, 0)
+    try:
+        value, end = _item(data, 0, 0)
+    except IndexError:  # the one way to read past the end is to look for a first byte there
+        raise _refused("length", "encoded item is cut short") from None
     if end != len(data):
         raise _refused("length", "bytes follow the encoded item")
     return value
@@ -99,84 +110,101 @@ def _refused(reason: str, message: str) -> IntegrityError:
     return IntegrityError(f"cbor-{reason}", message)
 
 
-class _Decoder:
-    """One pass over one input; positions are offsets into it."""
-
-    __slots__ = ("_data", "_end")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._end = len(data)
-
-    def item(self, at: int, depth: int) -> tuple[Value, int]:
-        if at >= self._end:
-            raise _refused("length", "encoded item is cut short")
-        first = self._data[at]
-        major, short = first >> 5, first & 0x1F
-        if major == _SIMPLE:
-            if short not in _SIMPLE_VALUES:
-                raise _refused("type", "simple value or float that the format does not know")
-            return _SIMPLE_VALUES[short], at + 1
-        number, at = (short, at + 1) if short <= _INLINE_MAX else self._argument(at, short)
-        if major == _UNSIGNED:
-            return number, at
-        if major == _NEGATIVE:
-            if number > -1 - _INT_MIN:
-                raise _refused("type", "integer below -2^63")
-            return -1 - number, at
-        if major in (_BYTES, _TEXT):
-            return self._string(major, at, number)
-        return self._container(major, at, number, depth)
-
-    def _argument(self, at: int, short: int) -> tuple[int, int]:
-        if short not in _WIDTHS:
-            raise _refused("form", "indefinite length or reserved head")
-        width = _WIDTHS[short]
-        end = at + 1 + width
-        if end > self._end:
-            raise _refused("length", "encoded item is cut short")
-        number = int.from_bytes(self._data[at + 1 : end])
-        if number <= _INLINE_MAX or (width > 1 and number < 1 << (4 * width)):
-            raise _refused("form", "head is not in its shortest form")
-        return number, end
-
-    def _string(self, major: int, at: int, length: int) -> tuple[Value, int]:
-        end = at + length
-        if end > self._end:
+def _item(data: bytes, at: int, depth: int) -> tuple[Value, int]:
+    """Return the item that begins at ``at``, and where it ends."""
+    first = data[at]
+    at += 1
+    if first <= _INLINE_MAX:
+        return first, at
+    major, number = first >> 5, first & 0x1F
+    if number > _INLINE_MAX and major != _SIMPLE:
+        number, at = _argument(data, at, number)
+    if major == _BYTES:  # most of a tree is bytes: one call less for each
+        raw = data[at : at + number]
+        if len(raw) != number:
             raise _refused("length", "string is longer than the input")
-        raw = self._data[at:end]
-        if major == _BYTES:
-            return raw, end
-        try:
-            return raw.decode(), end
-        except UnicodeDecodeError:
-            raise _refused("text", "text is not UTF-8") from None
+        return raw, at + number
+    return _READERS[major](data, at, depth, number)
 
-    def _container(self, major: int, at: int, count: int, depth: int) -> tuple[Value, int]:
-        if major not in (_ARRAY, _MAP):
-            raise _refused("type", "tags are not part of the format")
-        if depth >= CBOR_MAX_DEPTH:
-            raise _refused("depth", f"deeper than {CBOR_MAX_DEPTH}")
-        if count > self._end - at:
-            raise _refused("length", "container is longer than the input")
-        return self._array(at, count, depth) if major == _ARRAY else self._map(at, count, depth)
 
-    def _array(self, at: int, count: int, depth: int) -> tuple[Value, int]:
-        items: list[Value] = []
-        for _ in range(count):
-            value, at = self.item(at, depth + 1)
-            items.append(value)
-        return items, at
+def _argument(data: bytes, at: int, short: int) -> tuple[int, int]:
+    if short not in _WIDTHS:
+        raise _refused("form", "indefinite length or reserved head")
+    end = at + _WIDTHS[short]
+    if end > len(data):
+        raise _refused("length", "encoded item is cut short")
+    number = int.from_bytes(data[at:end])
+    if number < _LEAST[short]:
+        raise _refused("form", "head is not in its shortest form")
+    return number, end
 
-    def _map(self, at: int, count: int, depth: int) -> tuple[Value, int]:
-        fields: dict[int, Value] = {}
-        last = -1
-        for _ in range(count):
-            if at >= self._end:
-                raise _refused("length", "map is cut short")
-            key = self._data[at]
-            if key > _KEY_MAX or key <= last:
-                raise _refused("keys", "map keys are not 0 to 23 in ascending order")
-            last = key
-            fields[key], at = self.item(at + 1, depth + 1)
-        return fields, at
+
+def _unsigned(_data: bytes, at: int, _depth: int, number: int) -> tuple[Value, int]:
+    return number, at
+
+
+def _negative(_data: bytes, at: int, _depth: int, number: int) -> tuple[Value, int]:
+    if number > -1 - _INT_MIN:
+        raise _refused("type", "integer below -2^63")
+    return -1 - number, at
+
+
+def _text(data: bytes, at: int, _depth: int, length: int) -> tuple[Value, int]:
+    raw = data[at : at + length]
+    if len(raw) != length:
+        raise _refused("length", "string is longer than the input")
+    try:
+        return raw.decode(), at + length
+    except UnicodeDecodeError:
+        raise _refused("text", "text is not UTF-8") from None
+
+
+def _array(data: bytes, at: int, depth: int, count: int) -> tuple[Value, int]:
+    _check_container(data, at, depth, count)
+    items: list[Value] = []
+    for _ in range(count):
+        value, at = _item(data, at, depth + 1)
+        items.append(value)
+    return items, at
+
+
+def _map(data: bytes, at: int, depth: int, count: int) -> tuple[Value, int]:
+    _check_container(data, at, depth, count)
+    fields: dict[int, Value] = {}
+    last = -1
+    for _ in range(count):
+        key = data[at]
+        if not last < key <= _KEY_MAX:
+            raise _refused("keys", "map keys are not 0 to 23 in ascending order")
+        last = key
+        fields[key], at = _item(data, at + 1, depth + 1)
+    return fields, at
+
+
+def _check_container(data: bytes, at: int, depth: int, count: int) -> None:
+    if depth >= CBOR_MAX_DEPTH:
+        raise _refused("depth", f"deeper than {CBOR_MAX_DEPTH}")
+    if count > len(data) - at:
+        raise _refused("length", "container is longer than the input")
+
+
+def _tag(_data: bytes, _at: int, _depth: int, _number: int) -> tuple[Value, int]:
+    raise _refused("type", "tags are not part of the format")
+
+
+def _simple(_data: bytes, at: int, _depth: int, number: int) -> tuple[Value, int]:
+    if number not in _SIMPLE_VALUES:
+        raise _refused("type", "simple value or float that the format does not know")
+    return _SIMPLE_VALUES[number], at
+
+
+_READERS: dict[int, Callable[[bytes, int, int, int], tuple[Value, int]]] = {
+    _UNSIGNED: _unsigned,
+    _NEGATIVE: _negative,
+    _TEXT: _text,
+    _ARRAY: _array,
+    _MAP: _map,
+    _TAG: _tag,
+    _SIMPLE: _simple,
+}
+"""What reads an item behind its head, by major type: (data, at, depth, argument) in."""

@@ -5,14 +5,23 @@ getters bound numbers and lengths. All refusals carry the reason of the table th
 Source: spec/format.md 6.1, last paragraph. Start at `Fields`.
 """
 
-from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
+from typing import TypeAlias
 
 from durarepo.core.errors import IntegrityError
 from durarepo.format.canonical import Value
 
 U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
+
+Keys: TypeAlias = range | tuple[int, ...]
+"""Keys of a map's fields."""
+
+
+@lru_cache(maxsize=64)
+def _sets(required: Keys, optional: Keys) -> tuple[frozenset[int], frozenset[int]]:
+    return frozenset(required), frozenset((*required, *optional))
 
 
 class Fields:
@@ -26,15 +35,20 @@ class Fields:
         *,
         reason: str,
         what: str,
-        required: Iterable[int],
-        optional: Iterable[int] = (),
+        required: Keys,
+        optional: Keys = (),
     ) -> None:
+        """Compare the keys of ``value`` with those that have to and those that may be there.
+
+        Raises:
+            IntegrityError: ``reason``: it is no map, lacks a field or has an unknown one.
+        """
         self._reason = reason
         self._what = what
         if not isinstance(value, dict):
             raise self.refused("is not a map")
-        needed = set(required)
-        if not needed <= value.keys() or not value.keys() <= needed.union(optional):
+        needed, known = _sets(required, optional)
+        if not needed <= value.keys() <= known:
             raise self.refused("has a missing or an unknown field")
         self._map = value
 
