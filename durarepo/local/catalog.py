@@ -2,10 +2,12 @@
 
 It speeds things up and is believed for nothing that a check of stored bytes would answer: a
 chunk's place is a hint that the pack's own index confirms. All writes of a run are one
-transaction. A catalogue that is damaged is set aside, and the next run builds a new one.
+transaction. What it says of a directory would end up in a manifest, so each such row carries a
+sum. A catalogue that is damaged is set aside, and the next run builds a new one.
 Source: spec/format.md 12; spec/decisions/0004-catalogue.md. Start at `Catalog`.
 """
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -18,9 +20,11 @@ from durarepo.core.names import ChunkId, Digest, ObjectName
 from durarepo.format.manifest import Pin
 from durarepo.store.atomic import shown
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _IDS_AT_ONCE = 500
 _MAIN_FILES = (b"", b"-wal", b"-shm")
+_SUM_BYTES = 16
+_COUNT_BYTES = 8
 
 Located: TypeAlias = tuple[int, int]
 """Row id of a pack, and number of the chunk within it."""
@@ -239,26 +243,6 @@ class Catalog:
         ).fetchone()
         return row
 
-    def totals_below(self, path: bytes) -> tuple[int, int, int]:
-        """Return (files, directories, bytes) of a directory and of all below it."""
-        below = path.rstrip(b"/") + b"/"
-        row: tuple[int, int, int] = self._connection.execute(
-            "SELECT coalesce(sum(files), 0), count(*), coalesce(sum(bytes), 0) FROM dirs "
-            "WHERE path = ? OR (path >= ? AND path < ?)",
-            (path, below, below[:-1] + b"0"),
-        ).fetchone()
-        return row
-
-    def pins_below(self, path: bytes) -> Iterator[bytes]:
-        """Yield the pins of a directory and of all below it."""
-        below = path.rstrip(b"/") + b"/"
-        rows = self._connection.execute(
-            "SELECT DISTINCT pins FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
-            (path, below, below[:-1] + b"0"),
-        )
-        for row in rows:
-            yield row[0]
-
     def has_chunks(self) -> bool:
         """Return whether any chunk is known."""
         return self._connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None
@@ -266,44 +250,33 @@ class Catalog:
     # --- directories ---
 
     def find_dir(self, path: bytes) -> DirRow | None:
-        """Return what is known of a directory, or None."""
+        """Return what is known of a directory, or None.
+
+        Raises:
+            sqlite3.DatabaseError: the row is not what was kept; see `guarded`.
+        """
         row = self._connection.execute("SELECT * FROM dirs WHERE path = ?", (path,)).fetchone()
-        if row is None:
-            return None
-        return DirRow(
-            path=row[0],
-            tree=ChunkId(row[1]),
-            set_hash=row[2],
-            record=row[3],
-            entries=row[4],
-            owners=row[5],
-            pins=row[6],
-            own=row[7],
-            files=row[8],
-            size_bytes=row[9],
-            notes=row[10],
+        return None if row is None else _checked(row)
+
+    def iter_dirs(self, path: bytes) -> Iterator[DirRow]:
+        """Yield what is known of a directory and of all below it, in any order.
+
+        Raises:
+            sqlite3.DatabaseError: as `find_dir`.
+        """
+        below = path.rstrip(b"/") + b"/"
+        rows = self._connection.execute(
+            "SELECT * FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
+            (path, below, below[:-1] + b"0"),
         )
+        for row in rows:
+            yield _checked(row)
 
     def put_dirs(self, rows: list[DirRow]) -> None:
         """Keep directories, each in place of what was known of it."""
         self._connection.executemany(
-            "INSERT OR REPLACE INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    row.path,
-                    row.tree,
-                    row.set_hash,
-                    row.record,
-                    row.entries,
-                    row.owners,
-                    row.pins,
-                    row.own,
-                    row.files,
-                    row.size_bytes,
-                    row.notes,
-                )
-                for row in rows
-            ],
+            "INSERT OR REPLACE INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*cells, _sum_of(cells)) for cells in map(_cells_of, rows)],
         )
 
     def forget_dir(self, path: bytes) -> None:
@@ -313,10 +286,6 @@ class Catalog:
             "DELETE FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
             (path, below, below[:-1] + b"0"),
         )
-
-    def forget_all_dirs(self) -> None:
-        """Forget every directory."""
-        self._connection.execute("DELETE FROM dirs")
 
     # --- manifests ---
 
@@ -362,3 +331,53 @@ class Catalog:
             )
             for row in rows
         ]
+
+
+_Cells: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes, int, int, bytes]
+
+
+def _cells_of(row: DirRow) -> _Cells:
+    return (
+        row.path,
+        row.tree,
+        row.set_hash,
+        row.record,
+        row.entries,
+        row.owners,
+        row.pins,
+        row.own,
+        row.files,
+        row.size_bytes,
+        row.notes,
+    )
+
+
+def _sum_of(cells: _Cells) -> bytes:
+    digest = hashlib.blake2b(digest_size=_SUM_BYTES)
+    for cell in cells:
+        part = cell.to_bytes(_COUNT_BYTES, signed=True) if isinstance(cell, int) else cell
+        digest.update(len(part).to_bytes(_COUNT_BYTES) + part)
+    return digest.digest()
+
+
+def _checked(found: tuple[*_Cells, bytes]) -> DirRow:
+    cells: _Cells = found[:-1]
+    try:
+        is_whole = found[-1] == _sum_of(cells)
+    except (TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise sqlite3.DatabaseError("the row of a directory does not fit its sum")
+    return DirRow(
+        path=cells[0],
+        tree=ChunkId(cells[1]),
+        set_hash=cells[2],
+        record=cells[3],
+        entries=cells[4],
+        owners=cells[5],
+        pins=cells[6],
+        own=cells[7],
+        files=cells[8],
+        size_bytes=cells[9],
+        notes=cells[10],
+    )

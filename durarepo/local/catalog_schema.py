@@ -8,7 +8,7 @@ import sqlite3
 
 from sqlite_utils import Database
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -58,7 +58,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
             path BLOB PRIMARY KEY, tree BLOB NOT NULL, set_hash BLOB NOT NULL,
             record BLOB NOT NULL, entries BLOB NOT NULL, owners BLOB NOT NULL,
             pins BLOB NOT NULL, own BLOB NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
-            notes BLOB NOT NULL
+            notes BLOB NOT NULL, sum BLOB NOT NULL
         ) WITHOUT ROWID;
         """
     )

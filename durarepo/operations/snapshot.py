@@ -52,7 +52,13 @@ from durarepo.policy.patterns import PatternRule
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.contents import FileKeeper
 from durarepo.repository.listing import Line, record_of, stat_record
-from durarepo.repository.publisher import INLINE_LEDGER_BYTES, Draft, Published, publish
+from durarepo.repository.publisher import (
+    INLINE_LEDGER_BYTES,
+    Draft,
+    Published,
+    not_noted,
+    publish,
+)
 from durarepo.repository.rebuild import ensure_packs
 from durarepo.repository.repository import Repository
 from durarepo.repository.standing import (
@@ -61,8 +67,10 @@ from durarepo.repository.standing import (
     files_record,
     find_standing,
     journal_header,
+    loose_record,
     pack_record,
 )
+from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Tally
 from durarepo.repository.treekeeper import Resumed, TreeKeeper
 from durarepo.repository.writer import NewPack, PackTerms, PackWriter
@@ -82,8 +90,10 @@ _DAY_SECONDS = 24 * 3600
 _TIGHT_BYTES = 16 * 1024 * MIB
 _SPARE_BYTES = 2 * MIB
 _LIKELY_RATIO = 4
-_LEDGER_LINES_MAX = 16_384
 _MARKS_AT_ONCE = 4096
+_MARKS_BYTES = MIB
+_LEDGER_SPARE_BYTES = 4096
+_LEDGER_PART_BYTES = MIB // 2
 _MARKS_MAX_BYTES = 256 * MIB
 
 Clock = Callable[[], int]
@@ -152,6 +162,13 @@ def snapshot(
         repository.store.remove_leftovers(lock)
         if lock.takeover is not None:
             repository.audit.append("lock-takeover", {}, _instant(clock))
+        run = _Run(repository, request, clock=clock, progress=progress)
+        try:
+            return run.take(journal, work)
+        except StoreError as error:
+            if error.code != "store.catalog-damaged" or run.published is not None:
+                raise
+        repository.close_catalog()  # it was set aside; all it said can be found again
         return _Run(repository, request, clock=clock, progress=progress).take(journal, work)
 
 
@@ -171,6 +188,7 @@ class _Run:
         self._progress = progress
         self._began = time.monotonic()
         self._tally = Tally()
+        self.published: Published | None = None
 
     def take(self, journal: Journal, work: WorkFolder) -> SnapshotResult:
         """Do it all, from standing to noting."""
@@ -179,26 +197,39 @@ class _Run:
         if self._request.type is SnapshotType.AUTO and self._is_done_today():
             return self._result("noop")
         mounts = read_mounts()
-        self._check_roots(mounts)
-        self._check_space()
+        with catalog.guarded():
+            self._check_roots(mounts)
+            self._check_space()
+        hand: _Hand | None = None
         try:
             with catalog.transaction() as transaction:
                 hand = _Hand(repository, standing, journal=journal, work=work)
-                try:
-                    published = self._keep_and_publish(hand, mounts)
-                finally:
-                    hand.writer.close()
-                if not published.statement.complete:
+                self.published = self._keep_and_publish(hand, mounts)
+                if not self.published.statement.complete:
                     transaction.undo()
+            journal.complete()
         except RunError as error:
             if error.code != "run.budget":
                 raise
-            return self._result("budget")
-        journal.complete()
-        return self._result(self._status(published), published, hand)
+            return self._result("budget", hand)
+        except StoreError as error:
+            raise self._told(error) from error
+        finally:
+            if hand is not None:
+                hand.writer.close()
+        return self._result(self._status(self.published), hand)
+
+    def _told(self, error: StoreError) -> StoreError:
+        if self.published is None:
+            return error
+        return not_noted(error, self.published.statement.sequence)
 
     def _keep_and_publish(self, hand: "_Hand", mounts: MountTable) -> Published:
-        roots, set_hash = self._keep_roots(hand, mounts)
+        try:
+            roots, set_hash = self._keep_roots(hand, mounts)
+        except RunError:
+            hand.writer.finish()  # what was read is stored, so that the next run goes on from it
+            raise
         nested = self._nested(hand, roots, set_hash)
         hand.writer.finish()
         pins = self._pins(hand)
@@ -251,9 +282,9 @@ class _Run:
 
     def _check_empty_root(self, path: bytes, mounts: MountTable) -> None:
         """Refuse an empty root whose files lived on a disk that is not there now."""
+        before = self._repository.catalog.fact(_MOUNT_FACT + path.hex())
         row = self._repository.catalog.find_dir(path)
-        before = self._repository.catalog.fact(_MOUNT_FACT + os.fsdecode(path))
-        had_files = row is not None and bool(row.entries)
+        had_files = bool(row.entries) if row is not None else self._has_held_files()
         moved = before is not None and before != mounts.mount_point_of(path)
         if had_files and (moved or mounts.is_mount_point(path)):
             raise SourceError(
@@ -261,6 +292,13 @@ class _Run:
                 f"root {os.fsdecode(path)!r} is an empty mount point and held files before",
                 hint="mount its disk; if the files are gone on purpose, make a new stream",
             )
+
+    def _has_held_files(self) -> bool:
+        """Return whether the only root held files, by the ledger; False where it cannot tell."""
+        if len(self._repository.configuration.roots) > 1:
+            return False
+        complete = [run for run in self._repository.state.iter_runs() if run.complete]
+        return bool(complete) and complete[-1].files > 0
 
     def _check_space(self) -> None:
         """Refuse before reading where what changed could not fit; only asked on a small disk."""
@@ -295,8 +333,11 @@ class _Run:
         )
         trees.resumed = hand.resumed
         trees.on_file = hand.note_file
-        trees.is_spent = self._is_spent
-        trees.since = hand.since
+        trees.is_spent = hand.keeper.is_spent = lambda: self._is_spent(hand)
+        if hand.since is not None:
+            trees.last_complete = LastComplete(
+                self._repository.catalog, hand.sink, tally=self._tally, since=hand.since
+            )
         roots: list[Root] = []
         hashed = SetHash()
         for config in self._repository.configuration.roots:
@@ -305,11 +346,11 @@ class _Run:
             hashed.add_root(config.path, set_hash)
         return tuple(roots), hashed.digest()
 
-    def _is_spent(self) -> bool:
+    def _is_spent(self, hand: "_Hand") -> bool:
         budget = self._request.budget_seconds
         if budget is None or time.monotonic() - self._began < budget:
             return False
-        if not self._request.partial:
+        if not (self._request.partial and hand.knows_last_complete):
             raise RunError(
                 "budget",
                 "the time budget is spent; a resume point was saved",
@@ -348,8 +389,8 @@ class _Run:
         if len(data) <= INLINE_LEDGER_BYTES:
             return data
         runs: list[Run] = []
-        for at in range(0, len(data), MIB):
-            part = data[at : at + MIB]
+        for at in range(0, len(data), _LEDGER_PART_BYTES):
+            part = data[at : at + _LEDGER_PART_BYTES]
             chunk, owner = hand.sink.put(ChunkKind.LEDGER, part)
             self._tally.owners.add(owner)
             runs.append(Run(len(part), chunk))
@@ -370,8 +411,7 @@ class _Run:
         catalog, statement = self._repository.catalog, published.statement
         catalog.set_fact(DIRS_FACT, published.digest)
         for root in roots:
-            fact = _MOUNT_FACT + os.fsdecode(root.path)
-            catalog.set_fact(fact, mounts.mount_point_of(root.path))
+            catalog.set_fact(_MOUNT_FACT + root.path.hex(), mounts.mount_point_of(root.path))
         catalog.add_manifest(manifest_row(statement, name=published.name, digest=published.digest))
         hand.published_bytes = self._repository.store.stat(published.name) or 0
 
@@ -392,10 +432,9 @@ class _Run:
             return error
         return None
 
-    def _result(
-        self, status: str, published: Published | None = None, hand: "_Hand | None" = None
-    ) -> SnapshotResult:
+    def _result(self, status: str, hand: "_Hand | None" = None) -> SnapshotResult:
         totals, sink = self._tally.totals(), None if hand is None else hand.sink
+        published = self.published
         stored = 0 if hand is None else hand.sink.stored_bytes + hand.published_bytes
         return SnapshotResult(
             status=status,
@@ -427,12 +466,11 @@ class _Hand:
         self.standing = standing
         self.journal = journal
         self.since = None if standing.complete is None else int(standing.complete.sequence)
+        self.knows_last_complete = _knows_last_complete(repository.catalog, standing)
         self.published_bytes = 0
         self._pending: deque[tuple[bytes, Line]] = deque()
         self._noted_bytes = 0
         catalog, naming = repository.catalog, repository.keys.naming.reveal()
-        if not _fits_catalog(catalog, standing):
-            catalog.forget_all_dirs()
         live = ensure_packs(repository, catalog, standing.live.values())
         taken = ensure_packs(repository, catalog, standing.taken_over.values())
         self.taken_over = tuple(taken)
@@ -441,9 +479,13 @@ class _Hand:
         self.writer = self._new_writer(repository)
         self.sink.write_to(self.writer)
         self.keeper = FileKeeper(
-            self.sink, cut_key=primitives.derive_subkey(naming, "cut"), work=work
+            self.sink,
+            cut_key=primitives.derive_subkey(naming, "cut"),
+            work=work,
+            object_limit=repository.configuration.object_limit,
         )
         carried = [pack_record(pin) for pin in taken.values()]
+        carried += [loose_record(standing.abandoned)] if standing.abandoned else []
         carried += [files_record(marks) for marks in _batches(standing.files)]
         journal.begin(journal_header(standing.head_digest), carried)
 
@@ -461,16 +503,21 @@ class _Hand:
                 stanza_count=epoch.stanza_count,
                 object_limit=repository.configuration.object_limit,
             ),
+            on_sealed=lambda pin: self.journal.append(pack_record(pin)),
             on_pack=self._note_pack,
         )
 
     def note_file(self, path: bytes, line: Line) -> None:
         """Remember a file until all that it needs is durable."""
         self._pending.append((path, line))
+        if len(self._pending) >= _MARKS_AT_ONCE:
+            self._note_durable_files()
 
     def _note_pack(self, new: NewPack) -> None:
         self.sink.note_pack(new)
-        self.journal.append(pack_record(new.pin))
+        self._note_durable_files()
+
+    def _note_durable_files(self) -> None:
         marks: list[FileMark] = []
         while self._pending and self.sink.is_durable(self._pending[0][1].owners):
             path, line = self._pending.popleft()
@@ -484,13 +531,26 @@ class _Hand:
 
 
 def _batches(marks: list[FileMark]) -> list[list[FileMark]]:
-    return [marks[at : at + _MARKS_AT_ONCE] for at in range(0, len(marks), _MARKS_AT_ONCE)]
+    """Return marks in groups, each short enough for one record of the journal."""
+    batches: list[list[FileMark]] = []
+    size = 0
+    for mark in marks:
+        if not batches or size > _MARKS_BYTES or len(batches[-1]) >= _MARKS_AT_ONCE:
+            batches.append([])
+            size = 0
+        batches[-1].append(mark)
+        size += len(mark.path) + len(mark.entry)
+    return batches
 
 
-def _fits_catalog(catalog: Catalog, standing: Standing) -> bool:
-    """Return whether the catalogue's directories are those of the last complete manifest."""
-    complete = standing.complete
-    return complete is not None and catalog.fact(DIRS_FACT) == complete.digest
+def _knows_last_complete(catalog: Catalog, standing: Standing) -> bool:
+    """Return whether the catalogue's directories are those of the last complete manifest.
+
+    If not, they are good all the same to find what is unchanged since whenever they were noted.
+    """
+    if standing.complete is None:
+        return not standing.state_lost
+    return catalog.fact(DIRS_FACT) == standing.complete.digest
 
 
 def _resumed(standing: Standing, taken: dict[int, Pin]) -> dict[bytes, Resumed]:
@@ -529,9 +589,16 @@ def _changed_bytes(root: RootConfig, catalog: Catalog, rules: WalkRules) -> int:
 
 
 def _shortened(lines: list[LedgerLine]) -> list[LedgerLine]:
-    """Return a ledger that fits: the first lines, then one line a class with how many more."""
-    kept, rest = lines[:_LEDGER_LINES_MAX], lines[_LEDGER_LINES_MAX:]
-    more = Counter(line.kind for line in rest)
+    """Return a ledger that fits: omissions first, then one line a class with how many more."""
+    kept: list[LedgerLine] = []
+    more: Counter[OmissionClass] = Counter()
+    room = NESTED_MAX_BYTES - _LEDGER_SPARE_BYTES
+    for line in sorted(lines, key=lambda one: one.kind is not OmissionClass.OMISSION):
+        room -= len(encode_ledger([line]))
+        if room >= 0:
+            kept.append(line)
+        else:
+            more[line.kind] += line.count
     return kept + [
         LedgerLine(kind=kind, path=b"", rule="ledger-full", stage="ledger", count=count)
         for kind, count in sorted(more.items())

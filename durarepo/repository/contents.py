@@ -14,6 +14,7 @@ from itertools import groupby
 
 from durarepo.chunking.chunker import Cut, average_for, cut_pages, cut_windows
 from durarepo.core.entries import ChunkList, Consistency, Entry, Run
+from durarepo.core.errors import RunError
 from durarepo.core.limits import (
     LIST_MAX_DEPTH,
     MIB,
@@ -41,6 +42,8 @@ _LIST_RUNS_MAX = 256
 _LIST_CUT_LEAST, _LIST_CUT_GREATEST, _LIST_CUT_MASK = 32, 1024, 0x7F
 _ZEROS = bytes(MIB)
 _SAMPLE_BYTES = 16
+_CHUNKS_IN_OBJECT = 8
+"""A chunk is at most four times the average long, so that two fit into an object."""
 
 SQLITE_KIND = "sqlite"
 
@@ -69,15 +72,20 @@ class _Content:
 class FileKeeper:
     """Keeps files one after the other for one run."""
 
-    def __init__(self, sink: ChunkSink, *, cut_key: bytes, work: WorkFolderProtocol) -> None:
+    def __init__(
+        self, sink: ChunkSink, *, cut_key: bytes, work: WorkFolderProtocol, object_limit: int
+    ) -> None:
         """Prepare.
 
         Args:
             sink: where chunks go.
             cut_key: the ``cut`` subkey.
             work: where database copies are made.
+            object_limit: greatest size of a stored object in bytes; every chunk fits into half.
         """
+        self.is_spent: Callable[[], bool] = lambda: False
         self._sink = sink
+        self._average_most = 1 << (object_limit // _CHUNKS_IN_OBJECT).bit_length() - 1
         self._cut_key = cut_key
         self._work = work
         self._metadata = MetadataReader()
@@ -103,6 +111,7 @@ class FileKeeper:
         Raises:
             VanishedError: it is gone.
             SourceError: it cannot be read.
+            RunError: ``budget``: `is_spent` said so while a large file was read.
             StoreError: a pack could not be stored, or the work folder is full.
         """
         name, stat = listed
@@ -132,7 +141,7 @@ class FileKeeper:
     def _keep_large(
         self, dirfd: int, listed: tuple[bytes, os.stat_result], file_system: bytes
     ) -> Kept:
-        name, average = listed[0], average_for(listed[1].st_size)
+        name, average = listed[0], min(average_for(listed[1].st_size), self._average_most)
         cut = partial(cut_windows, average=average, cut_key=self._cut_key)
         captured = capture(dirfd, name, partial(self._consume, cut))
         told = self._metadata.describe(dirfd, name, captured.stat, file_system=file_system)
@@ -186,11 +195,17 @@ class FileKeeper:
                 length = sum(_hashed_hole(one.length, digest.update) for one in group)
                 content.runs.append(Run(length, None))
             else:
-                for piece in cut(_hashed(group, digest.update)):
+                for piece in cut(self._timed(_hashed(group, digest.update))):
                     chunk, owner = self._sink.put(ChunkKind.DATA, piece)
                     content.owners.add(owner)
                     content.runs.append(Run(len(piece), chunk))
         return FileHash(digest.digest()), content
+
+    def _timed(self, windows: Iterator[bytes]) -> Iterator[bytes]:
+        for window in windows:
+            if self.is_spent():
+                raise RunError("budget", "the time budget was spent within a large file")
+            yield window
 
     def _with_content(self, entry: Entry, unread: tuple[Unread, ...], content: _Content) -> Kept:
         runs, owners = content.runs, content.owners

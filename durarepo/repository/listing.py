@@ -19,6 +19,7 @@ from durarepo.local.catalog import DirRow
 
 _STAT = struct.Struct(">QQqqII")
 _NS = 1_000_000_000
+_DAY_NS = 86_400 * _NS
 _CONTENT_PART = struct.calcsize(">QQq")
 NEVER_EQUAL = bytes(_STAT.size)
 _IS_DIRECTORY = stat.S_IFDIR
@@ -140,5 +141,8 @@ def _content_part(record: bytes | None) -> bytes:
 
 
 def is_young_content(found: os.stat_result, started_ns: int) -> bool:
-    """Return whether a change of content in the same tick of the clock could hide."""
-    return found.st_mtime_ns >= started_ns - QUIET_SECONDS * _NS
+    """Return whether a change of content in the same tick of the clock could hide.
+
+    A time more than a day ahead was set by somebody, and says nothing of when that was.
+    """
+    return started_ns - QUIET_SECONDS * _NS <= found.st_mtime_ns < started_ns + _DAY_NS

@@ -8,7 +8,7 @@ Source: spec/format.md 7 and 9, law 1. Start at `publish`.
 from dataclasses import dataclass, replace
 
 from durarepo.chunking.compression import deflate
-from durarepo.core.errors import IntegrityError, TrustError
+from durarepo.core.errors import IntegrityError, StoreError, TrustError
 from durarepo.core.limits import (
     ENVELOPE_MAX_BYTES,
     LEDGER_INLINE_BYTES,
@@ -130,8 +130,20 @@ def publish(
     data = seal_envelope(key, header, document, size=size, mark_key=mark_key)
     digest = Digest(primitives.sha256(data))
     name = _put(repository, statement, data, journal, encoded)
-    note_manifest(repository, statement, name=name, digest=digest)
+    try:
+        note_manifest(repository, statement, name=name, digest=digest)
+    except StoreError as error:
+        raise not_noted(error, sequence) from error
     return Published(statement=replace(statement, nested=b""), name=name, digest=digest)
+
+
+def not_noted(error: StoreError, sequence: int) -> StoreError:
+    """Return the error of a run whose manifest stands although it could not end its work."""
+    return StoreError(
+        error.code.partition(".")[2],
+        f"manifest {sequence} stands, but could not be noted: {error.message}",
+        hint=error.hint or "run the command again; it notes the manifest first",
+    )
 
 
 def _milestone_digest(repository: Repository, sequence: int) -> Digest:
@@ -158,7 +170,11 @@ def _put(
             _check_torn(repository, name, statement.sequence)
             continue
         journal.append(publish_record(name, digest, encoded))
-        repository.store.put_new(name, data)
+        try:
+            repository.store.put_new(name, data)
+        except IntegrityError:  # taken since it was looked at
+            _check_torn(repository, name, statement.sequence)
+            continue
         return name
     raise TrustError(
         "slots",

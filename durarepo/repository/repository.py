@@ -66,6 +66,10 @@ class Repository:
     def close(self) -> None:
         """Give everything back."""
         self.store.close()
+        self.close_catalog()
+
+    def close_catalog(self) -> None:
+        """Give the catalogue back; it is opened, or made, anew when it is next asked for."""
         if self._catalog is not None:
             self._catalog.close()
             self._catalog = None

@@ -1,8 +1,8 @@
 """Where a run stands when it begins: head, live packs, and what a killed run left to take over.
 
-The journal of a run names the packs it has stored, the files that lie in them whole, and, just
-before the envelope is put, the manifest itself; so a kill at any point loses at most the
-unfinished pack, and a manifest that was put is found to be ours.
+The journal of a run names each pack before its object gets its name, the files that lie whole in
+packs that are durable, and, just before the envelope is put, the manifest itself; so a kill at
+any point loses at most the unfinished pack, and a manifest that was put is found to be ours.
 Source: spec/format.md 8, 9 and 12 (laws 3 and 5). Start at `find_standing`.
 """
 
@@ -24,7 +24,7 @@ from durarepo.local.statefiles import (
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
 
-_PACK, _FILES, _PUBLISH = 1, 2, 3
+_PACK, _FILES, _PUBLISH, _LOOSE = 1, 2, 3, 4
 ANY_TIME = 1 << 61
 """Stands for the live time where a writer looks at its own chain: writing never stops for a
 clock that is behind (format 11); a reader never uses it."""
@@ -72,7 +72,7 @@ def journal_header(head: Digest) -> bytes:
 
 
 def pack_record(pin: Pin) -> bytes:
-    """Return the record of a pack that is durable."""
+    """Return the record of a pack that is about to be put."""
     return encode(
         [_PACK, bytes.fromhex(pin.name), pin.size, pin.index_digest, pin.registry_version]
     )
@@ -85,6 +85,11 @@ def files_record(marks: Iterable[FileMark]) -> bytes:
         for mark in marks
     ]
     return encode([_FILES, rows])
+
+
+def loose_record(names: Iterable[ObjectName]) -> bytes:
+    """Return the record of packs that an earlier run left and no manifest has named yet."""
+    return encode([_LOOSE, [bytes.fromhex(name) for name in sorted(names)]])
 
 
 def publish_record(name: ObjectName, envelope_digest: Digest, statement: bytes) -> bytes:
@@ -148,8 +153,15 @@ def find_standing(repository: Repository, journal: Journal) -> Standing:
     elif live is not None:
         standing.live = _present(repository, [live.head, live.complete])
     if generation is not None and left:
-        _take_over(repository, generation.header, left, standing)
+        same_head = generation.header == journal_header(standing.head_digest)
+        pinned = None if standing.state_lost and not same_head else _pinned(live)
+        _take_over(repository, left, standing, same_head=same_head, pinned=pinned)
     return standing
+
+
+def _pinned(live: LivePins | None) -> set[ObjectName]:
+    manifests = () if live is None else (live.head, live.complete)
+    return {pin.pack for one in manifests if one is not None for pin in one.pins}
 
 
 def _present(
@@ -260,22 +272,36 @@ def _head_by_slot(repository: Repository, chain: Chain, head: int) -> PinnedMani
 
 
 def _take_over(
-    repository: Repository, header: bytes, records: list[bytes], standing: Standing
+    repository: Repository,
+    records: list[bytes],
+    standing: Standing,
+    *,
+    same_head: bool,
+    pinned: set[ObjectName] | None,
 ) -> None:
-    """Take over what a killed run stored, if the head is still the one that it started from."""
-    same_head = header == journal_header(standing.head_digest)
+    """Take over what a killed run stored, if the head is still the one that it started from.
+
+    What is there and not taken over is abandoned, unless a manifest pins it. Where that is not
+    known (``pinned`` is None), nothing is called abandoned.
+    """
+    left: set[ObjectName] = set()
     for record in records:
         match decode(record):
             case [1, *_] as value:
                 pin = _parse_pack(value)
-                if same_head and repository.store.stat(pin.name) == pin.size:
+                size = repository.store.stat(pin.name)
+                if same_head and size == pin.size:
                     standing.taken_over[pin.name] = pin
-                elif pin.name not in standing.live:
-                    standing.abandoned.add(pin.name)
+                elif size is not None:
+                    left.add(pin.name)
             case [2, list() as rows] if same_head:
                 standing.files += _parse_files(rows)
+            case [4, list() as names]:
+                left.update(ObjectName(name.hex()) for name in names if isinstance(name, bytes))
             case _:
                 continue
+    if pinned is not None:
+        standing.abandoned = left - pinned - standing.taken_over.keys()
 
 
 def pinned_manifest(statement: Statement, *, name: ObjectName, digest: Digest) -> PinnedManifest:

@@ -9,6 +9,7 @@ Source: spec/format.md 6, spec/cli.md (unchanged, omissions). Start at `TreeKeep
 import os
 import stat as stat_bits
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from durarepo.core.entries import Consistency, Entry, FileType
@@ -42,9 +43,10 @@ from durarepo.repository.listing import (
     sidecar_base,
     stat_record,
 )
+from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Notes, Tally, decode_notes
 from durarepo.source.mounts import MountTable
-from durarepo.source.walk import Enter, Leave, Trouble, TroubleKind, WalkRules, walk
+from durarepo.source.walk import Enter, Leave, Listed, Trouble, TroubleKind, WalkRules, walk
 
 RULE_SIDECAR = "sqlite-sidecar"
 _PATH_STAGE, _READ_STAGE, _CONTENT_STAGE = "path", "read", "content"
@@ -74,6 +76,7 @@ class _Item:
 
     line: Line
     entry: Entry | None = None
+    is_kept_before: bool = False
 
 
 @dataclass(slots=True)
@@ -85,12 +88,13 @@ class _Open:
     file_system: bytes
     row: DirRow | None
     is_same: bool
+    listed: list[Listed]
     items: list[_Item] = field(default_factory=list)
     children: dict[bytes, _Child] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
     size_bytes: int = 0
     is_believed: bool = True
-    is_left_out: bool = False
+    is_taken_over: bool = False
     troubled: set[bytes] = field(default_factory=set)
 
 
@@ -129,7 +133,7 @@ class TreeKeeper:
         self.resumed: Mapping[bytes, Resumed] = {}
         self.on_file: Callable[[bytes, Line], None] | None = None
         self.is_spent: Callable[[], bool] = lambda: False
-        self.since: int | None = None
+        self.last_complete: LastComplete | None = None
 
     def keep_root(self, path: bytes, *, rules: WalkRules, mounts: MountTable) -> tuple[Root, bytes]:
         """Return the root as it was kept, and its set hash.
@@ -140,23 +144,25 @@ class TreeKeeper:
             RunError: ``budget``: the time is spent, and the run is not to be partial.
         """
         described: Kept | None = None
-        for event in walk(path, rules=rules, mounts=mounts):
-            if isinstance(event, Enter):
-                if not self._stack:
-                    described = self._keeper.describe(
-                        event.fd, b".", event.stat, file_system=event.file_system
-                    )
-                self._enter(event)
-            elif isinstance(event, Leave):
-                self._leave(event)
-            else:
-                self._note_trouble(event)
-        if described is None or self._root is None or self._root.tree is None:
-            raise SourceError("root-unreadable", f"root {os.fsdecode(path)!r} cannot be read")
+        with closing(walk(path, rules=rules, mounts=mounts)) as events:
+            for event in events:
+                if isinstance(event, Enter):
+                    if not self._stack:
+                        described = self._keeper.describe(
+                            event.fd, b".", event.stat, file_system=event.file_system
+                        )
+                    self._enter(event)
+                elif isinstance(event, Leave):
+                    self._leave(event)
+                else:
+                    self._note_trouble(event)
+        if described is None or self._root is None:
+            raise _root_unreadable(path)
+        root = self._empty_child() if self._root.tree is None else self._root
         self._note_omission(path, described)
         self._tally.owners.update(described.owners)
-        entry = replace(described.entry, name=b"", link_group=None, tree=self._root.tree)
-        return Root(path=path, entry=entry), self._root.set_hash
+        entry = replace(described.entry, name=b"", link_group=None, tree=root.tree)
+        return Root(path=path, entry=entry), root.set_hash
 
     # --- entering ---
 
@@ -171,6 +177,7 @@ class TreeKeeper:
             file_system=event.file_system,
             row=row,
             is_same=same,
+            listed=event.names,
         )
         self._stack.append(opened)
         for name, rule in event.excluded:
@@ -195,14 +202,14 @@ class TreeKeeper:
         for listed in event.names:
             name, found = listed
             base = sidecar_base(name)
-            if base is not None and base in databases:
+            if base is not None and base in databases and stat_bits.S_ISREG(found.st_mode):
                 young = is_young_content(found, self._started_ns)
                 opened.items.append(_Item(Line(name, NEVER_EQUAL if young else records[name])))
                 self._note_sidecar(opened, name)
                 continue
             item = self._reused(opened, name, known, records)
             if item is None:
-                item = self._taken(event, opened, listed)
+                item = self._item_of(event, opened, listed, known.get(name))
             if item is None:
                 continue
             if self._has_sidecar(name, records) and _is_database(item):
@@ -240,9 +247,23 @@ class TreeKeeper:
             return _Item(Line(name, resumed.record, resumed.entry, resumed.owners))
         return None
 
-    def _taken(
-        self, event: Enter, opened: _Open, listed: tuple[bytes, os.stat_result]
+    def _item_of(
+        self, event: Enter, opened: _Open, listed: Listed, before: Line | None
     ) -> _Item | None:
+        """Return what is read of a name; once the time is spent, what was kept of it before."""
+        if not self.is_spent():
+            try:
+                return self._taken(event, opened, listed)
+            except RunError:  # spent within a large file
+                if not self.is_spent():
+                    raise
+        self._tally.reached_all = False
+        event.skip.add(listed[0])
+        if before is None or not before.entry:
+            return None
+        return self._item_kept_before(opened, before)
+
+    def _taken(self, event: Enter, opened: _Open, listed: Listed) -> _Item | None:
         name, found = listed
         path = _joined(event.path, name)
         try:
@@ -261,7 +282,7 @@ class TreeKeeper:
             opened.notes.databases.append(kept.database)
         record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
         line = Line(name, record, encode_entry(kept.entry), kept.owners)
-        if self.on_file is not None and kept.entry.type is FileType.FILE and record != NEVER_EQUAL:
+        if self.on_file is not None and _is_resumable(kept, record):
             self.on_file(path, line)
         return _Item(line, kept.entry)
 
@@ -273,45 +294,46 @@ class TreeKeeper:
         """Take all of a directory that is not reached any more from the last complete manifest."""
         self._tally.reached_all = False
         event.skip.update(name for name, found in event.names if stat_bits.S_ISDIR(found.st_mode))
-        opened.is_same = False
+        opened.is_same, opened.is_taken_over = False, True
         if opened.row is None:
-            opened.is_left_out = True
             return
         left_out = {name for name, _ in event.excluded}
         for line in iter_lines(opened.row):
-            if not line.entry or line.name in left_out:
-                continue
-            entry = replace(parse_entry(decode(line.entry)), since=self.since)
-            if entry.type is FileType.DIRECTORY:
-                opened.children[line.name] = self._child_taken_over(_joined(opened.path, line.name))
-            taken = Line(line.name, NEVER_EQUAL, encode_entry(entry), line.owners)
-            opened.items.append(_Item(taken, entry))
+            if line.entry and line.name not in left_out:
+                opened.items.append(self._item_kept_before(opened, line))
 
-    def _child_taken_over(self, path: bytes) -> _Child:
-        row = self._catalog.find_dir(path)
-        if row is None:
-            raise RunError("budget", "time budget is spent, and what was kept before is not known")
-        files, dirs, size = self._catalog.totals_below(path)
-        self._tally.files += files
-        self._tally.dirs += dirs
-        self._tally.bytes += size
-        for pins in self._catalog.pins_below(path):
-            self._tally.owners.update(decode_owners(pins))
-        return _Child(row.tree, row.set_hash, is_changed=True)
+    def _item_kept_before(self, opened: _Open, before: Line) -> _Item:
+        if self.last_complete is None:
+            raise ValueError("what was kept before stands in a complete manifest")
+        line, entry = self.last_complete.take_line(before)
+        if entry.type is FileType.DIRECTORY:
+            path = _joined(opened.path, line.name)
+            set_hash = self.last_complete.take_folder(path, entry, file_system=opened.file_system)
+            child = self._empty_child() if set_hash is None else None
+            if child is not None and child.tree != entry.tree:
+                raise RunError("budget", "the time budget is spent, and a folder is not known")
+            opened.children[line.name] = child or _Child(
+                entry.tree, set_hash or b"", is_changed=True
+            )
+        return _Item(line, entry, is_kept_before=True)
 
     # --- leaving ---
 
     def _note_trouble(self, event: Trouble) -> None:
-        path = event.path
+        path, opened = event.path, self._stack[-1]
+        if path == opened.path and len(self._stack) == 1:
+            raise _root_unreadable(path) from event.error
         if event.kind is TroubleKind.VANISHED:
             self._tally.vanished += 1
         else:
             self._tally.add_line(OmissionClass.OMISSION, path, f"source.{event.kind}", _READ_STAGE)
-        opened = self._stack[-1]
         if path == opened.path:
             opened.is_believed = False
             return
         name = path[len(_joined(opened.path, b"")) :]
+        if all(name != listed for listed, _ in opened.listed):
+            return  # never was among the names, so nothing stands for it
+        self._catalog.forget_dir(path)
         opened.troubled.add(name)
         if event.kind is TroubleKind.VANISHED:
             opened.children[name] = _Child(None, b"", is_changed=True)
@@ -330,7 +352,7 @@ class TreeKeeper:
         self._tally.dirs += 1
         row = opened.row
         changed = any(child.is_changed for child in opened.children.values())
-        if opened.is_left_out:
+        if opened.is_taken_over and row is None:
             self._tally.dirs -= 1
             child = _Child(None, b"", is_changed=True)
         elif opened.is_same and not changed and row is not None:
@@ -381,12 +403,13 @@ class TreeKeeper:
 
     def _repeat_notes(self, opened: _Open, before: Notes) -> None:
         """Keep what the notes said of names whose lines are taken over as they were."""
-        reused = {item.line.name for item in opened.items if item.entry is None}
+        items = [one for one in opened.items if one.entry is None or one.is_kept_before]
+        reused = {item.line.name for item in items}
         prefix = len(_joined(opened.path, b""))
         for one in before.databases:
             if one.name[len(b"sqlite:") + prefix :] in reused:
                 opened.notes.databases.append(one)
-        if opened.is_same:
+        if opened.is_same or opened.is_taken_over:
             opened.notes.lines += before.lines
 
     def _settled(self, item: _Item, opened: _Open) -> tuple[Line, Entry | None]:
@@ -438,6 +461,8 @@ class TreeKeeper:
         hashed: bytes,
         files: int,
     ) -> DirRow:
+        if not opened.is_believed:
+            lines = [replace(line, record=NEVER_EQUAL) for line in lines]
         record, entries, owners = encode_lines(lines)
         needed = set(tree[1])
         for line in lines:
@@ -447,9 +472,9 @@ class TreeKeeper:
             path=opened.path,
             tree=tree[0],
             set_hash=hashed,
-            record=record if opened.is_believed else b"",
-            entries=entries if opened.is_believed else b"",
-            owners=owners if opened.is_believed else b"",
+            record=record,
+            entries=entries,
+            owners=owners,
             pins=encode_owners(needed),
             own=encode_owners(tree[1]),
             files=files,
@@ -462,6 +487,23 @@ class TreeKeeper:
 
 def _joined(folder: bytes, name: bytes) -> bytes:
     return folder + name if folder == b"/" else b"%s/%s" % (folder, name)
+
+
+def _root_unreadable(path: bytes) -> SourceError:
+    return SourceError(
+        "root-unreadable",
+        f"root {os.fsdecode(path)!r} cannot be read",
+        hint="give the user that runs durarepo the right to read it",
+    )
+
+
+def _is_resumable(kept: Kept, record: bytes) -> bool:
+    """Return whether the record alone tells a later run that the file is unchanged.
+
+    It does not for a database: what was committed to its log does not show in its main file.
+    """
+    is_file = kept.entry.type is FileType.FILE
+    return is_file and record != NEVER_EQUAL and kept.database is None
 
 
 def _is_database(item: _Item) -> bool:

@@ -2,8 +2,9 @@
 
 The caller adds chunks in order and learns the *serial* of the frame that each will be in. Frames
 are compressed by worker threads, kept in order in one of two lanes (data, or trees and lists)
-and sealed into a pack when a lane holds enough to fill one. What a pack holds is reported when
-it is durable, never before. The first failure of a worker ends the run.
+and sealed into a pack when a lane holds enough to fill one. A pack is announced before it gets
+its name, and what it holds is reported when it is durable, never before. The first failure of
+a worker ends the run.
 Source: spec/format.md 5; spec/decisions/0003-cutting-and-compression.md. Start at `PackWriter`.
 """
 
@@ -13,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from durarepo.chunking.compression import inflate
+from durarepo.core.errors import StoreError
 from durarepo.core.limits import (
     FRAME_MAX_BYTES,
     FRAME_TARGET_BYTES,
@@ -25,7 +27,7 @@ from durarepo.core.limits import (
     TAG_BYTES,
     TRAILER_BYTES,
 )
-from durarepo.core.names import ChunkId, Digest
+from durarepo.core.names import ChunkId, Digest, ObjectName
 from durarepo.crypto import primitives
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
@@ -110,6 +112,7 @@ class PackWriter:
         *,
         new_sealer: Callable[[], PackSealer],
         terms: PackTerms,
+        on_sealed: Callable[[Pin], None],
         on_pack: Callable[[NewPack], None],
     ) -> None:
         """Prepare; nothing is written before enough was added.
@@ -118,6 +121,7 @@ class PackWriter:
             store: where packs go.
             new_sealer: makes the sealer, with a key of its own, of each pack.
             terms: what all packs of the run have in common.
+            on_sealed: called with the pin of each pack before its object gets its name.
             on_pack: called with each pack once it is durable.
         """
         self._store = store
@@ -131,7 +135,7 @@ class PackWriter:
             + TAG_BYTES
             + _INDEX_FIXED_BYTES
         )
-        self._on_pack = on_pack
+        self._on_sealed, self._on_pack = on_sealed, on_pack
         self._data, self._trees = _Lane(), _Lane()
         self._next_serial = 0
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="seal")
@@ -211,23 +215,37 @@ class PackWriter:
         while not chosen:
             chosen, rest = _fill(lane.frames, size - self._overhead)
             if not chosen:
-                size = next(larger for larger in self._classes if larger > size)
+                size = self._next_class(size, lane.frames[0])
         lane.frames, lane.cost = rest, sum(frame.cost for frame in rest)
         pending = frozenset(frame.serial for frame in rest)
         self._on_pack(self._stored(chosen, size, pending))
+
+    def _next_class(self, size: int, frame: _Frame) -> int:
+        for larger in self._classes:
+            if larger > size:
+                return larger
+        raise StoreError(
+            "object-limit",
+            f"a piece of {frame.cost} bytes fits into no object of {self._terms.object_limit}",
+            hint="raise max_object_bytes in stream.toml, or split the largest folders",
+        )
 
     def _stored(self, frames: list[_Frame], size: int, pending: frozenset[int]) -> NewPack:
         sealer = self._new_sealer()
         index_digest: list[bytes] = []
         ids = tuple(chunk for frame in frames for chunk in frame.ids)
         pieces = _pack_pieces(sealer, frames, ids, size, index_digest)
-        name = self._store.put_pack(pieces)
-        pin = Pin(
-            name=name,
-            size=size,
-            index_digest=Digest(index_digest[0]),
-            registry_version=self._terms.registry_version,
-        )
+
+        def pin_of(name: ObjectName) -> Pin:
+            return Pin(
+                name=name,
+                size=size,
+                index_digest=Digest(index_digest[0]),
+                registry_version=self._terms.registry_version,
+            )
+
+        name = self._store.put_pack(pieces, announce=lambda name: self._on_sealed(pin_of(name)))
+        pin = pin_of(name)
         serials = frozenset(frame.serial for frame in frames)
         return NewPack(pin=pin, ids=ids, serials=serials, whole=serials - pending)
 

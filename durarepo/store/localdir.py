@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -114,8 +114,15 @@ class LocalDir:
                 return Put.CREATED
         return self._same(name, pieces)
 
-    def put_pack(self, chunks: Iterable[bytes]) -> ObjectName:
+    def put_pack(
+        self, chunks: Iterable[bytes], *, announce: Callable[[ObjectName], None] | None = None
+    ) -> ObjectName:
         """Store an object under the SHA-256 of its bytes, which only its end makes known.
+
+        Args:
+            chunks: the bytes, in pieces.
+            announce: told the name before the object gets it, so that a kill right after
+                leaves no object that nobody knows of.
 
         Returns:
             The name, durable.
@@ -130,6 +137,8 @@ class LocalDir:
                 file.write(piece)
             name = ObjectName(pieces.digest().hex())
             fan, encoded = _fan_out(name)
+            if announce is not None:
+                announce(name)
             if not self._publish(file, fan, encoded):
                 self._same(name, pieces)
         return name
