@@ -39,15 +39,15 @@ def inflated_size(data: bytes, *, most: int) -> int:
     """Return the size that a zstd frame states, in bytes, without inflating it.
 
     Raises:
-        InflateError: no frame, no size, a dictionary, or more than ``most`` bytes.
+        InflateError: no frame, no size, a dictionary, no byte, or more than ``most`` bytes.
     """
     try:
         header = zstandard.get_frame_parameters(data)
     except zstandard.ZstdError as error:
         raise InflateError from error
     size = int(header.content_size)
-    if header.dict_id or header.window_size > FRAME_MAX_BYTES or not 0 <= size <= most:
-        raise InflateError
+    if header.dict_id or header.window_size > FRAME_MAX_BYTES or not 0 < size <= most:
+        raise InflateError  # of a frame that holds nothing, the library would not read the rest
     return size
 
 
