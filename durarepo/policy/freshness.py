@@ -1,7 +1,7 @@
 """Expiry at the live time: every question takes `now`, none reads a clock.
 
-Expiry only ever makes durarepo refuse (law 7). Source: spec/ingest.md 3.12, 3.13, 4.24 to 4.27.
-Start at `check_manifest_time`.
+Expiry only ever makes durarepo refuse (law 7). Source: spec/ingest.md 3.12, 3.13, 4.25 to 4.28.
+Start at `check_not_expired`.
 """
 
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ def utc_text(seconds: int) -> str:
 
 
 def check_issued(issued: int, now: int, *, what: str) -> None:
-    """Refuse what claims to come from the future (ingest 3.12, 4.25).
+    """Refuse what claims to come from the future (ingest 3.12, 4.26).
 
     Raises:
         FreshnessError: ``ahead``.
@@ -34,7 +34,7 @@ def check_issued(issued: int, now: int, *, what: str) -> None:
 
 
 def check_lifetime(issued: int, expires: int) -> None:
-    """Refuse a manifest that does not live exactly 24 hours (ingest 4.24, AICEP 10.5.3.1).
+    """Refuse a manifest that does not live exactly 24 hours (ingest 4.25, AICEP 10.5.3.1).
 
     Raises:
         TrustError: ``lifetime``.
@@ -44,7 +44,7 @@ def check_lifetime(issued: int, expires: int) -> None:
 
 
 def check_clock(now: int, high_water: int) -> None:
-    """Refuse a clock that is behind its high-water (ingest 4.26).
+    """Refuse a clock that is behind its high-water (ingest 4.27).
 
     Raises:
         FreshnessError: ``clock``.
@@ -58,7 +58,7 @@ def check_clock(now: int, high_water: int) -> None:
 
 
 def check_not_expired(expires: int, now: int, *, sequence: int, stream: str) -> None:
-    """Refuse to restore an expired manifest (ingest 4.27).
+    """Refuse to restore an expired manifest (ingest 4.28).
 
     Raises:
         FreshnessError: ``expired``.

@@ -58,8 +58,8 @@ class PatternRule:
         if self._out == (None, None):
             return None
         text = name.decode("utf-8", "surrogateescape")
-        below = (folder[self._prefix :] + b"/" if len(folder) >= self._prefix else b"") + name
-        path = below.decode("utf-8", "surrogateescape")
+        below = folder[self._prefix :]
+        path = (below + b"/" + name if below else name).decode("utf-8", "surrogateescape")
         if _fits(self._out, text, path) and not _fits(self._in, text, path):
             return RULE_OPERATOR
         return None
