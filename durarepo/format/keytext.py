@@ -9,7 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from durarepo.core.errors import KeyMaterialError
+from durarepo.core.errors import IntegrityError, KeyMaterialError
 from durarepo.core.limits import KEY_BYTES, RECIPIENT_BYTES, SIGNER_PUBLIC_BYTES
 from durarepo.core.names import Digest, is_stream_id
 from durarepo.format.canonical import Value, decode, encode
@@ -103,8 +103,19 @@ def parse_card(data: bytes) -> Card:
     """Return the card that ``data`` holds.
 
     Raises:
-        IntegrityError: ``card-form`` or ``cbor-*``.
+        KeyMaterialError: ``card-form``; the message never quotes what stands there.
     """
+    try:
+        return _parse_card(data)
+    except IntegrityError:
+        raise KeyMaterialError(
+            "card-form",
+            "content of the card has another form",
+            hint="use another copy of the card, or a newer durarepo",
+        ) from None
+
+
+def _parse_card(data: bytes) -> Card:
     fields = Fields(decode(data), reason="card-form", what="card", required=range(6))
     return Card(
         owner_digest=fields.blob(0, 32),

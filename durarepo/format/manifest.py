@@ -1,6 +1,6 @@
 """The manifest's statement (for auditors) and its nested part (for data recipients).
 
-Source: spec/format.md 7.2 and 7.3, spec/ingest.md 4.12 and 4.28 to 4.31.
+Source: spec/format.md 7.2 and 7.3, spec/ingest.md 4.12 and 4.29 to 4.32.
 Start at `Statement`, then `Nested`.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
-from durarepo.core.entries import ChunkList, Entry, FileType
+from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
 from durarepo.core.errors import ConfigurationError, IntegrityError
 from durarepo.core.limits import (
     LEDGER_INLINE_BYTES,
@@ -25,6 +25,7 @@ from durarepo.format.tree import encode_entry, encode_list, is_normal_path, pars
 
 _DIGEST = 32
 _TIME_MAX = (1 << 62) - 1
+_U16_MAX = (1 << 16) - 1
 
 
 class SnapshotType(IntEnum):
@@ -331,6 +332,9 @@ class OmissionClass(IntEnum):
     VANISHED = 3
 
 
+_OMISSION_CLASSES = {int(member): member for member in OmissionClass}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine:
     """One thing that was left out. ``path`` is a keyed short id where a path holds a secret."""
@@ -397,24 +401,18 @@ def parse_ledger(data: bytes) -> list[LedgerLine]:
         IntegrityError: ``nested-form`` or ``cbor-*``.
     """
     value = decode(data)
-    lines: list[LedgerLine] = []
-    for item in value if isinstance(value, list) else [None]:
-        match item:
-            case [
-                int() as kind,
-                bytes() as path,
-                str() as rule,
-                str() as stage,
-                int() as count,
-            ] if kind in set(OmissionClass) and type(kind) is int:
-                lines.append(
-                    LedgerLine(
-                        kind=OmissionClass(kind), path=path, rule=rule, stage=stage, count=count
-                    )
-                )
-            case _:
-                raise IntegrityError("nested-form", "ledger line has another form")
-    return lines
+    return [_parse_ledger_line(item) for item in (value if isinstance(value, list) else [None])]
+
+
+def _parse_ledger_line(item: Value) -> LedgerLine:
+    match item:
+        case [int() as kind, bytes() as path, str() as rule, str() as stage, int() as count] if (
+            type(kind) is type(count) is int and kind in _OMISSION_CLASSES and count >= 0
+        ):
+            return LedgerLine(
+                kind=_OMISSION_CLASSES[kind], path=path, rule=rule, stage=stage, count=count
+            )
+    raise IntegrityError("nested-form", "ledger line has another form")
 
 
 def encode_nested(nested: Nested) -> bytes:
@@ -486,11 +484,14 @@ def _parse_root(fields: Fields, item: Value) -> Root:
 def _parse_component(item: Value) -> Component:
     fields = Fields(item, reason="nested-form", what="component", required=range(6))
     counts = [fields.array(pair, 2) for pair in fields.items(4)]
+    kind, name = fields.text(0), fields.octets(fields.raw(1))
+    if max(len(kind.encode()), len(name)) > _U16_MAX:  # as the index of components counts them
+        raise fields.refused("has a kind or a name that is too long")
     return Component(
-        kind=fields.text(0),
-        name=fields.octets(fields.raw(1)),
+        kind=kind,
+        name=name,
         integrity=fields.blob(2, _DIGEST),
-        consistency=fields.uint(3, U32_MAX),
+        consistency=fields.uint(3, max(Consistency)),
         counts=tuple((fields.words(name), fields.number(count)) for name, count in counts),
         facts=tuple(_parse_fact(fields, pair) for pair in fields.items(5)),
     )

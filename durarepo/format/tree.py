@@ -7,11 +7,13 @@ Source: spec/format.md 6, spec/ingest.md 7. Start at `encode_entry` and `parse_t
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from durarepo.core.entries import ChunkList, Consistency, Entry, FileType, Run
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import (
+    CHUNK_MAX_BYTES,
     LIST_MAX_DEPTH,
     NAME_MAX_BYTES,
     PATH_MAX_BYTES,
@@ -34,7 +36,8 @@ _PAIR = encode_head(_ARRAY, 2)
 _LEAF_HEAD = _PAIR + encode_int(0)
 _HASH_BYTES = 32
 _ALWAYS = (1, 2, 3, 4, 5)
-_BY_TYPE: dict[FileType, tuple[tuple[int, ...], tuple[int, ...]]] = {
+_COMMON = (6, 7, 8, 15, 16, 18)
+_OWN: dict[FileType, tuple[tuple[int, ...], tuple[int, ...]]] = {
     FileType.FILE: ((9,), (10, 11, 17, 19)),
     FileType.DIRECTORY: ((12,), ()),
     FileType.SYMLINK: ((13,), ()),
@@ -43,7 +46,12 @@ _BY_TYPE: dict[FileType, tuple[tuple[int, ...], tuple[int, ...]]] = {
     FileType.CHAR_DEVICE: ((14,), ()),
     FileType.BLOCK_DEVICE: ((14,), ()),
 }
-_COMMON = (6, 7, 8, 15, 16, 18)
+_SHAPES = {
+    (int(kind), is_root): (kind, (*_ALWAYS, *own, *(() if is_root else (0,))), (*_COMMON, *more))
+    for kind, (own, more) in _OWN.items()
+    for is_root in (False, True)
+}
+"""By type and whether it is a root's: the type, the fields that have to be there, and may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +114,30 @@ def encode_list(content: ChunkList) -> bytes:
 
 def encode_entry(entry: Entry) -> bytes:
     """Return the encoding of an entry; a root's, without a name, has ``name`` empty."""
-    fields = [
+    fields = [b"\x00" + encode_bytes(entry.name)] if entry.name else []
+    fields += (
         b"\x01" + encode_int(entry.type),
         b"\x02" + encode_int(entry.mode),
         b"\x03" + _time(entry.mtime_ns),
-        b"\x04" + encode_int(entry.uid),
-        b"\x05" + encode_int(entry.gid),
-    ]
-    if entry.name:
-        fields.insert(0, b"\x00" + encode_bytes(entry.name))
+        *_owner(entry.uid, entry.gid, entry.user, entry.group),
+    )
     _append_optional(fields, entry)
     return encode_head(_MAP, len(fields)) + b"".join(fields)
 
 
+@lru_cache(maxsize=64)
+def _owner(uid: int, gid: int, user: bytes | None, group: bytes | None) -> tuple[bytes, ...]:
+    """Return the fields that nearly all entries have alike."""
+    fields = [b"\x04" + encode_int(uid), b"\x05" + encode_int(gid)]
+    if user is not None:
+        fields.append(b"\x06" + encode_bytes(user))
+    if group is not None:
+        fields.append(b"\x07" + encode_bytes(group))
+    return tuple(fields)
+
+
 def _append_optional(fields: list[bytes], entry: Entry) -> None:
     add = fields.append
-    if entry.user is not None:
-        add(b"\x06" + encode_bytes(entry.user))
-    if entry.group is not None:
-        add(b"\x07" + encode_bytes(entry.group))
     if entry.birth_ns is not None:
         add(b"\x08" + _time(entry.birth_ns))
     if entry.type is FileType.FILE:
@@ -244,14 +257,12 @@ def parse_entry(value: Value, *, root: bool = False) -> Entry:
     Raises:
         IntegrityError: ``entry``, ``name`` or ``content``.
     """
-    kind = _type_of(value)
-    required, optional = _BY_TYPE[kind]
+    number = value.get(1) if isinstance(value, dict) else None
+    if type(number) is not int or (number, root) not in _SHAPES:
+        raise IntegrityError("entry", "directory entry has no known type")
+    kind, required, optional = _SHAPES[number, root]
     fields = Fields(
-        value,
-        reason="entry",
-        what="directory entry",
-        required=(*_ALWAYS, *required, *(() if root else (0,))),
-        optional=(*_COMMON, *optional),
+        value, reason="entry", what="directory entry", required=required, optional=optional
     )
     name = b""
     if not root:
@@ -283,18 +294,13 @@ def parse_entry(value: Value, *, root: bool = False) -> Entry:
     )
 
 
-def _type_of(value: Value) -> FileType:
-    number = value.get(1) if isinstance(value, dict) else None
-    if type(number) is not int or not 0 <= number <= max(FileType):
-        raise IntegrityError("entry", "directory entry has no known type")
-    return FileType(number)
-
-
 def _check_content_fields(fields: Fields, kind: FileType, size: int) -> None:
     if kind is FileType.FILE and fields.has(10) != (size > 0):
         raise fields.refused("has a hash without content, or content without a hash")
     if kind is FileType.FILE and fields.has(11) and size == 0:
         raise fields.refused("has content and no size")
+    if size > CHUNK_MAX_BYTES and not fields.has(11):
+        raise fields.refused("has a size that no single chunk has, and no content list")
 
 
 def _parse_time(fields: Fields, key: int) -> int:
@@ -321,7 +327,10 @@ def _parse_target(fields: Fields) -> bytes:
 
 
 def _parse_redactions(fields: Fields) -> tuple[str, ...]:
-    return tuple(fields.words(rule) for rule in fields.items(19))
+    rules = tuple(fields.words(rule) for rule in fields.items(19))
+    if not rules:
+        raise fields.refused("has an empty list of redactions")
+    return rules
 
 
 def _parse_xattrs(fields: Fields) -> tuple[tuple[bytes, bytes | ChunkList], ...]:
@@ -337,7 +346,8 @@ def _parse_xattrs(fields: Fields) -> tuple[tuple[bytes, bytes | ChunkList], ...]
             pairs.append((name, raw_value))
         else:
             pairs.append((name, parse_list(raw_value, total=None)))
-    fields.ascending([name for name, _ in pairs])
+    if not fields.ascending([name for name, _ in pairs]):
+        raise fields.refused("has an empty list of attributes")
     return tuple(pairs)
 
 
@@ -356,7 +366,7 @@ def parse_list(value: Value, *, total: int | None, depth: int | None = None) -> 
         case [int() as level, list() as flat] if (
             type(level) is int and 0 <= level <= LIST_MAX_DEPTH and flat and len(flat) % 2 == 0
         ):
-            runs = _parse_runs(flat, holes=level == 0)
+            runs = _parse_runs(flat, of_data=level == 0)
         case _:
             raise IntegrityError("content", "content list has another form")
     if depth not in (None, level):
@@ -366,14 +376,15 @@ def parse_list(value: Value, *, total: int | None, depth: int | None = None) -> 
     return ChunkList(depth=level, runs=runs)
 
 
-def _parse_runs(flat: list[Value], *, holes: bool) -> tuple[Run, ...]:
+def _parse_runs(flat: list[Value], *, of_data: bool) -> tuple[Run, ...]:
     runs: list[Run] = []
+    most = CHUNK_MAX_BYTES if of_data else U64_MAX
     for length, chunk in zip(flat[::2], flat[1::2], strict=True):
         if type(length) is not int or not 1 <= length <= U64_MAX:
             raise IntegrityError("content", "content list has a run without length")
-        if chunk is None and holes and not (runs and runs[-1].chunk is None):
+        if chunk is None and of_data and not (runs and runs[-1].chunk is None):
             runs.append(Run(length, None))
-        elif isinstance(chunk, bytes) and len(chunk) == _HASH_BYTES:
+        elif isinstance(chunk, bytes) and len(chunk) == _HASH_BYTES and length <= most:
             runs.append(Run(length, ChunkId(chunk)))
         else:
             raise IntegrityError("content", "content list has a run of another form")
