@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from durarepo.chunking.compression import InflateError, deflate, inflate
-from durarepo.core.errors import IntegrityError, TrustError
+from durarepo.core.errors import IntegrityError, KeyMaterialError, TrustError
 from durarepo.core.limits import (
     FORMAT_VERSION,
     INDEX_MAX_BYTES,
@@ -71,10 +71,19 @@ class ChunkNamer:
 
 
 def _seal_stanzas(key: bytes, recipients: Sequence[bytes], count: int, info: bytes) -> bytes:
+    if count not in STANZA_COUNTS or not 1 <= len(recipients) <= count:
+        raise ValueError("no recipient, or more than stanzas")
     spares = [
         primitives.recipient_of(primitives.random_key()) for _ in range(count - len(recipients))
     ]
-    stanzas = [primitives.seal_stanza(to, key, info) for to in (*recipients, *spares)]
+    try:
+        stanzas = [primitives.seal_stanza(to, key, info) for to in (*recipients, *spares)]
+    except WrongKeyError:
+        raise KeyMaterialError(
+            "malformed",
+            "a recipient in the registry is no public key that can be sealed to",
+            hint="the owner signs a registry with the right recipient: durarepo registry draft",
+        ) from None
     return b"".join(primitives.shuffled(stanzas))
 
 
@@ -314,11 +323,12 @@ class PackSealer:
         """Return (index, trailer) that fill a pack up to ``size`` bytes.
 
         Raises:
-            ValueError: there is no room for them.
+            ValueError: there is no room for them, or no reader would take the index.
         """
-        tables = deflate(pack_format.encode_index(index))
+        encoded = pack_format.encode_index(index)
+        tables = deflate(encoded)
         room = size - index.end - TRAILER_BYTES - NONCE_BYTES - TAG_BYTES
-        if room < 4 + len(tables):
+        if len(encoded) > INDEX_MAX_BYTES or room < 4 + len(tables):
             raise ValueError("no room for the index")
         body = pad_document(tables, room)
         nonce = primitives.derive_nonce(self._index_key, Part.INDEX, body)

@@ -137,8 +137,15 @@ def recipient_of(seed: bytes) -> bytes:
 
 
 def seal_stanza(recipient: bytes, key: bytes, info: bytes) -> bytes:
-    """Seal a 32-byte key to one recipient; 1168 bytes."""
-    return _suite().encrypt(key, _recipient_key(recipient), info=info)
+    """Seal a 32-byte key to one recipient; 1168 bytes.
+
+    Raises:
+        WrongKeyError: the recipient's bytes are no public key that can be sealed to.
+    """
+    try:
+        return _suite().encrypt(key, _recipient_key(recipient), info=info)
+    except ValueError as error:
+        raise WrongKeyError from error
 
 
 def open_stanza(seed: bytes, stanza: bytes, info: bytes) -> bytes:
