@@ -313,7 +313,8 @@ def admit(
     """Return the manifests of a chain, after ingest 4.17 and 4.20 to 4.27.
 
     Args:
-        chain: signed manifests by sequence, from above the anchor up to the head.
+        chain: signed manifests by sequence, from above the anchor up to the head; the
+            anchor's own may be there, and is compared with it.
         record: the stream's record in the registry.
         anchor: where trust begins; its own envelope need not be there.
         high: the highest accepted sequence and time.
@@ -323,11 +324,13 @@ def admit(
         IntegrityError, TrustError, FreshnessError: the code of the first step that fails.
     """
     head = max(chain, default=anchor.sequence)
-    digests = {anchor.sequence: anchor.digest}
-    digests |= {number: one.digest for number, one in chain.items()}
-    _check_high_water(head, digests, high)  # 4.22, 4.23
-    admitted: dict[int, VerifiedManifest] = {}
-    for number in range(anchor.sequence + 1, head + 1):
+    numbers = range(anchor.sequence + 1, head + 1)
+    # Of what lies at or below the anchor, the anchor alone is trusted.
+    digests = {number: one.digest for number, one in chain.items() if number in numbers}
+    digests[anchor.sequence] = anchor.digest
+    if anchor.sequence in chain and chain[anchor.sequence].digest != anchor.digest:
+        raise _broken_link(anchor.sequence)
+    for number in numbers:
         if number not in chain:  # 4.20
             raise IntegrityError(
                 "gap",
@@ -337,13 +340,22 @@ def admit(
         statement = chain[number].statement
         _check_revocation(statement, record, digests)  # 4.17
         _check_link(statement, record, digests, anchor)  # 4.21
-        if statement.floor > record.floor:  # 4.24
-            raise TrustError("floor", f"manifest {number} states a floor above the registry's")
-        freshness.check_lifetime(statement.issued, statement.expires)  # 4.25
-        freshness.check_issued(statement.issued, now, what=f"manifest {number}")  # 4.26
-        admitted[number] = VerifiedManifest(statement=statement, digest=chain[number].digest)
+    _check_high_water(head, digests, high)  # 4.22, 4.23
+    for number in numbers:
+        _check_claims(chain[number].statement, record, now)  # 4.24 to 4.26
     freshness.check_clock(now, high.clock)  # 4.27
-    return admitted
+    return {
+        number: VerifiedManifest(statement=chain[number].statement, digest=chain[number].digest)
+        for number in numbers
+    }
+
+
+def _check_claims(statement: Statement, record: StreamRecord, now: int) -> None:
+    what = f"manifest {statement.sequence}"
+    if statement.floor > record.floor:  # 4.24
+        raise TrustError("floor", f"{what} states a floor above the registry's")
+    freshness.check_lifetime(statement.issued, statement.expires)  # 4.25
+    freshness.check_issued(statement.issued, now, what=what)  # 4.26
 
 
 def _check_high_water(head: int, digests: Mapping[int, Digest], high: HighWater) -> None:
@@ -394,7 +406,11 @@ def _check_link(
     elif milestone > anchor.sequence or milestone in digests:
         broken = broken or digests.get(milestone) != statement.milestone
     if broken:
-        raise TrustError("link", f"manifest {number} does not follow from the ones before it")
+        raise _broken_link(number)
+
+
+def _broken_link(number: int) -> TrustError:
+    return TrustError("link", f"manifest {number} does not follow from the ones that are trusted")
 
 
 def last_milestone(sequence: int, record: StreamRecord) -> int:
