@@ -44,6 +44,7 @@ class ChunkReader:
         store: ObjectStore | None = None,
         permit: Permit | None = None,
         newest: VerifiedManifest | None = None,
+        hinted: bool = True,
     ) -> None:
         """Prepare; nothing is read before the first chunk is asked for.
 
@@ -53,6 +54,7 @@ class ChunkReader:
             store: stands in for the repository's own objects.
             permit: asked once before the first frame; None for a reader that gives no data.
             newest: the newest verified manifest; its repairs count as well.
+            hinted: whether the catalogue is asked at all.
         """
         self._repository = repository
         self.manifest = manifest
@@ -64,7 +66,7 @@ class ChunkReader:
         self._open_chunks = 0
         self._frames: OrderedDict[tuple[ObjectName, int], bytes] = OrderedDict()
         self._frame_bytes = 0
-        self._hints: Mapping[int, ObjectName] | None = None
+        self._hints: Mapping[int, ObjectName] | None = None if hinted else {}
         self._places: _Places | None = None
 
     def chunk(self, chunk: ChunkId, kind: ChunkKind) -> bytes:

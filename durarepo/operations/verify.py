@@ -1,0 +1,400 @@
+"""Verify: is what is stored still what was signed? Answered from stored bytes alone.
+
+Three levels, each with those before it: the chain of manifests, the packs that they pin, the
+data in them. Problems are collected and none ends the run; each names its object and the files
+that suffer. Neither catalogue nor notes are believed, and nothing stored is changed.
+What an expired manifest pins is compared with its digests and never decrypted.
+Source: spec/cli.md 4 (verify), spec/ingest.md. Start at `verify`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from durarepo.core.entries import ChunkList
+from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
+from durarepo.core.limits import CHUNK_MAX_BYTES
+from durarepo.core.names import ObjectName
+from durarepo.core.progress import Progress
+from durarepo.format.layout import ChunkKind
+from durarepo.format.manifest import Nested, Pin, parse_ledger
+from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
+from durarepo.local.checked import CheckedPacks
+from durarepo.policy.freshness import check_clock
+from durarepo.repository.chain import Chain
+from durarepo.repository.chaincheck import check_chain
+from durarepo.repository.chainlocal import check_chain_locally
+from durarepo.repository.inspection import Depth, IdSet, PackInspector, PackReport, short_id
+from durarepo.repository.listingwalk import ListingWalk, Needs, needed_by
+from durarepo.repository.losses import Losses, Whereabouts, damaged_packs, visible_packs
+from durarepo.repository.openpack import EpochKeys, PackOpener
+from durarepo.repository.problems import Findings, Problem, ProblemKind
+from durarepo.repository.reader import ChunkReader
+from durarepo.repository.rebuild import epoch_keys, open_unpinned
+from durarepo.repository.repository import Repository
+from durarepo.repository.restorer import file_pieces
+from durarepo.repository.slots import CheckedChain, read_object
+from durarepo.repository.trees import read_content
+from durarepo.store.port import ObjectStore
+
+Clock = Callable[[], int]
+"""Gives the live time in whole seconds since 1970, UTC."""
+
+_OF_THE_FILE = ("integrity.file-hash", "integrity.content")
+
+
+class Level(StrEnum):
+    """How much is verified."""
+
+    CHAIN = "chain"
+    PACKS = "packs"
+    DATA = "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """What is to be verified; at level data, ``percent`` (0 to 100) of the pinned bytes."""
+
+    level: Level = Level.PACKS
+    percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was found.
+
+    ``ok`` is True only if the asked level was done in full and no problem was found. ``bytes``
+    are the bytes of packs that were read. ``chain`` is ``full``, or ``local`` where no identity
+    is here and only names, marks and digests were compared. ``unknown`` counts objects that
+    nothing explains: several streams may share a store.
+    """
+
+    ok: bool
+    level: Level
+    head: int
+    manifests: int
+    packs: int
+    frames: int
+    bytes: int
+    problems: tuple[Problem, ...]
+    expired: bool
+    chain: str
+    unknown: int
+
+
+def verify(
+    repository: Repository,
+    request: VerifyRequest,
+    *,
+    clock: Clock,
+    progress: Progress,
+    store: ObjectStore | None = None,
+) -> Verified:
+    """Verify the stream's objects up to the level that is asked for.
+
+    Args:
+        repository: open; its lock is not taken.
+        request: what is asked for.
+        clock: gives the live time.
+        progress: told of every pack.
+        store: holds the objects, if not the repository itself.
+
+    Returns:
+        What was found; problems do not raise.
+
+    Raises:
+        FreshnessError: ``clock``, ``ahead``, ``registry-expired``: the live time, or the
+            registry at the live time, does not allow an answer.
+        KeyMaterialError: ``identity-absent``, at level data.
+        StoreError: the store or the state cannot be used.
+        ValueError: a percentage out of bounds.
+    """
+    if request.percent is not None and not 0 < request.percent <= 100:  # noqa: PLR2004
+        raise ValueError("a percentage lies above 0 and is at most 100")
+    if request.level is Level.DATA:
+        repository.keys.need_identity()
+    run = _Run(repository, request, clock=clock, store=store or repository.store)
+    run.check_chain()
+    if request.level is not Level.CHAIN:
+        if request.level is Level.DATA:
+            run.read_listings()
+        run.check_packs(progress)
+        if request.level is Level.DATA:
+            run.check_files()
+            run.note_checked()
+        run.find_losses()
+        run.look_at_the_rest()
+    return run.result()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Restorable:
+    """A manifest whose data may be decrypted now, and what it lists."""
+
+    manifest: VerifiedManifest
+    nested: Nested
+    needs: Needs
+    failed: list[tuple[bytes, IntegrityError]] = field(default_factory=list)
+
+
+class _Run:
+    """One verification."""
+
+    def __init__(
+        self, repository: Repository, request: VerifyRequest, *, clock: Clock, store: ObjectStore
+    ) -> None:
+        self._repository = repository
+        self._request = request
+        self._clock = clock
+        self._store = store
+        self._findings = Findings()
+        self._identity = repository.keys.identity
+        self._chain = CheckedChain()
+        self._opener = PackOpener(repository, store=store)
+        self._restorable: list[_Restorable] = []
+        self._reports: dict[Pin, PackReport] = {}
+        self._chosen: set[Pin] = set()
+        self._now = clock()
+        self._unknown = 0
+
+    # --- the chain ---
+
+    def check_chain(self) -> None:
+        """Check registries and manifests."""
+        repository, now = self._repository, self._now
+        check_clock(now, Chain(repository).high.clock)
+        check_registry_time(repository.registry, now)
+        if self._identity is None:
+            self._chain = check_chain_locally(
+                repository, self._store, now=now, findings=self._findings
+            )
+        else:
+            self._chain = check_chain(
+                repository,
+                self._store,
+                identity=self._identity,
+                now=now,
+                findings=self._findings,
+            )
+
+    def _reader(
+        self, manifest: VerifiedManifest, permit: Callable[[], None] | None = None
+    ) -> ChunkReader:
+        return ChunkReader(
+            self._repository,
+            manifest,
+            store=self._store,
+            permit=permit,
+            newest=self._chain.newest,
+            hinted=False,
+        )
+
+    def _permit(self) -> None:
+        """Ask the live time again before data are decrypted (ingest 6.1)."""
+        now = self._clock()
+        check_clock(now, self._now)
+        check_registry_time(self._repository.registry, now)
+        for one in self._restorable:
+            check_restorable(one.manifest, record=self._repository.record, now=now)
+
+    # --- what the restorable manifests list ---
+
+    def read_listings(self) -> None:
+        """Read the listings of every manifest that may be restored; note an expired head."""
+        if self._chain.expired:
+            name = self._chain.names[self._chain.head]
+            self._findings.add(name, ProblemKind.EXPIRED, self._repository.root_paths)
+        for manifest in self._chain.manifests.values():
+            try:
+                check_restorable(manifest, record=self._repository.record, now=self._now)
+            except (TrustError, FreshnessError):
+                continue
+            nested = self._nested(manifest)
+            if nested is None:
+                continue
+            reader = self._reader(manifest)
+            needs = Needs(reader)
+            ListingWalk(reader, nested, needs).walk()
+            self._restorable.append(_Restorable(manifest=manifest, nested=nested, needs=needs))
+
+    def _nested(self, manifest: VerifiedManifest) -> Nested | None:
+        try:
+            return Chain(self._repository).nested(manifest)
+        except IntegrityError:
+            name = self._chain.names[manifest.statement.sequence]
+            self._findings.add(name, ProblemKind.CORRUPT, self._repository.root_paths)
+            return None
+
+    # --- packs ---
+
+    def check_packs(self, progress: Progress) -> None:
+        """Read every pinned pack once."""
+        restorable = {pin for one in self._restorable for pin in one.manifest.statement.pins}
+        self._chosen = self._choose()
+        if self._restorable:
+            self._permit()
+        total, done = sum(pin.size for pin in self._chain.pins), 0
+
+        def depth_of(pin: Pin) -> Depth:
+            if pin not in self._chosen:
+                return Depth.WHOLE
+            return Depth.CHUNKS if pin in restorable else Depth.FRAMES
+
+        spared = self._spared()
+        for report in self._inspect(self._chain.pins, depth_of=depth_of, spared=spared):
+            done += report.pin.size
+            progress.update(len(self._reports), done, total)
+
+    def _inspect(
+        self, pins: Iterable[Pin], *, depth_of: Callable[[Pin], Depth], spared: IdSet
+    ) -> Iterable[PackReport]:
+        inspector = PackInspector(
+            self._store, self._keys_of, identity=self._identity, spared=spared
+        )
+        for report in inspector.inspect_all(pins, depth_of=depth_of):
+            self._reports[report.pin] = report
+            yield report
+
+    def _keys_of(self, pin: Pin) -> EpochKeys:
+        return self._opener.keys(self._opener.epoch_of(pin.registry_version))
+
+    def _spared(self) -> IdSet:
+        """Return the chunks that `check_files` will read, so that none is decrypted twice."""
+        if self._request.percent is not None:
+            return IdSet()
+        return IdSet(one.needs.large_chunks for one in self._restorable)
+
+    def _choose(self) -> set[Pin]:
+        """Return the packs whose content is checked this time: the longest unchecked first."""
+        if self._request.level is not Level.DATA:
+            return set()
+        if self._request.percent is None:
+            return set(self._chain.pins)
+        sizes = {pin.name: pin.size for pin in self._chain.pins}
+        wanted = sum(sizes.values()) * self._request.percent / 100
+        names = CheckedPacks(self._repository.places.state).choose(sizes, wanted)
+        return {pin for pin in self._chain.pins if pin.name in names}
+
+    def note_checked(self) -> None:
+        """Remember which packs had their content checked; good ones only."""
+        good = [pin.name for pin in self._chosen if self._reports[pin].kind is None]
+        if good:
+            pinned = {pin.name for pin in self._chain.pins}
+            CheckedPacks(self._repository.places.state).note(good, self._now, pinned=pinned)
+
+    # --- files ---
+
+    def check_files(self) -> None:
+        """Put together every file of more than one chunk, and compare its SHA-256.
+
+        A file of one chunk needs no more: the chunk's id follows from the file's SHA-256.
+        """
+        chosen = IdSet(self._reports[pin].good for pin in self._chosen)
+        done: set[tuple[bytes | None, ChunkList | None]] = set()
+        for one in self._restorable:
+            reader = self._reader(one.manifest, self._permit)
+            for path, entry in one.needs.large:
+                key = (entry.sha256, entry.content)
+                try:
+                    first = next(needed_by(reader, entry), None)
+                    if key in done or (first is not None and short_id(first) not in chosen):
+                        continue
+                    for _ in file_pieces(reader, entry, path):
+                        pass  # the last step compares
+                    done.add(key)
+                except IntegrityError as error:
+                    one.failed.append((path, error))
+            self._check_ledger(one, reader)
+        self._look_again()
+
+    def _check_ledger(self, one: _Restorable, reader: ChunkReader) -> None:
+        ledger = one.nested.ledger
+        try:
+            if not isinstance(ledger, bytes):
+                ledger = read_content(reader, ledger, kind=ChunkKind.LEDGER, most=CHUNK_MAX_BYTES)
+            parse_ledger(ledger)
+        except IntegrityError:
+            name = self._chain.names[one.manifest.statement.sequence]
+            self._findings.add(name, ProblemKind.CORRUPT, ())
+
+    def _look_again(self) -> None:
+        """Find the pack to blame where a frame that was spared does not open."""
+        for one in self._restorable:
+            inner = [error for _, error in one.failed if error.code not in _OF_THE_FILE]
+            if inner and not any(report.kind for report in self._reports.values()):
+                pins = one.manifest.statement.pins
+                for _ in self._inspect(pins, depth_of=lambda _: Depth.CHUNKS, spared=IdSet()):
+                    pass  # the reports are kept
+
+    # --- losses ---
+
+    def find_losses(self) -> None:
+        """Note damaged packs, and what cannot be restored because of them."""
+        kinds = damaged_packs(self._chain, self._reports)
+        repaired = self._chain.repaired
+        for name, kind in kinds.items():
+            if name not in repaired:
+                self._findings.add(name, kind, None if self._identity is None else ())
+        restorable = {one.manifest.statement.sequence: one for one in self._restorable}
+        for number, manifest in self._chain.manifests.items():
+            one = restorable.get(number)
+            is_harmed = any(pin.name in kinds for pin in manifest.statement.pins)
+            if one is None and not is_harmed:
+                continue
+            where = Whereabouts(visible_packs(manifest, self._chain.newest, self._reports))
+            if is_harmed or one is None or one.failed or where.lacks(one.needs):
+                self._find_losses_of(manifest, one, where=where, kinds=kinds)
+
+    def _find_losses_of(
+        self,
+        manifest: VerifiedManifest,
+        one: _Restorable | None,
+        *,
+        where: Whereabouts,
+        kinds: dict[ObjectName, ProblemKind],
+    ) -> None:
+        nested = self._nested(manifest) if one is None else one.nested
+        if nested is None:
+            return
+        reader, name = self._reader(manifest), self._chain.names[manifest.statement.sequence]
+        losses = Losses(reader, name, where=where, kinds=kinds, findings=self._findings)
+        ListingWalk(reader, nested, losses).walk()
+        for path, _ in () if one is None else one.failed:
+            if path not in losses.paths:
+                losses.refused(path)
+
+    # --- the rest ---
+
+    def look_at_the_rest(self) -> None:
+        """Count what nothing explains; without an identity, check packs that no note names."""
+        keys = epoch_keys(self._repository) if self._identity is None else {}
+        for name in self._store.iter_names():
+            if name in self._chain.known:
+                continue
+            self._unknown += 1
+            if keys:
+                self._check_unnamed(name, keys)
+
+    def _check_unnamed(self, name: ObjectName, keys: dict[int, EpochKeys]) -> None:
+        try:
+            open_unpinned(read_object(self._store, name), name, keys)
+        except IntegrityError:
+            self._findings.add(name, ProblemKind.CORRUPT)
+
+    def result(self) -> Verified:
+        """Return what was found."""
+        problems = self._findings.problems()
+        reports = self._reports.values()
+        return Verified(
+            ok=not problems and self._chain.is_full,
+            level=self._request.level,
+            head=self._chain.head,
+            manifests=self._chain.count,
+            packs=len(self._reports),
+            frames=sum(report.frames for report in reports),
+            bytes=sum(report.bytes for report in reports),
+            problems=problems,
+            expired=self._chain.expired,
+            chain="local" if self._identity is None else "full",
+            unknown=self._unknown,
+        )

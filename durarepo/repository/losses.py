@@ -1,0 +1,148 @@
+"""What cannot be restored any more, and which damaged pack is to blame for it.
+
+A chunk is lost if no pack that the manifest pins, or that a repair names, gives it. Where the
+index of a damaged pack can be read, its chunks are known; where it cannot, everything that no
+other pack names is laid to it. Source: spec/format.md 7.2 (repairs), spec/ingest.md 6 and 7.
+Start at `Losses`.
+"""
+
+from collections.abc import Callable, Mapping
+
+from durarepo.core.entries import Entry
+from durarepo.core.errors import IntegrityError
+from durarepo.core.names import ChunkId, ObjectName
+from durarepo.format.layout import ChunkKind
+from durarepo.format.manifest import Pin
+from durarepo.format.tree import Node, parse_tree
+from durarepo.ingest import VerifiedManifest
+from durarepo.repository.inspection import IdSet, PackReport, short_id
+from durarepo.repository.listingwalk import Needs, needed_by
+from durarepo.repository.problems import Findings, ProblemKind
+from durarepo.repository.reader import ChunkReader
+from durarepo.repository.slots import CheckedChain
+
+Where = Callable[[ChunkId], tuple[ObjectName, ...] | None]
+"""Says which damaged packs a chunk is lost with; None for one that can be read."""
+
+
+class Losses:
+    """Listens for what cannot be restored, and notes it under the pack that is to blame.
+
+    What no damaged pack explains is noted under the manifest: it lists what it must not.
+    """
+
+    def __init__(
+        self,
+        reader: ChunkReader,
+        manifest: ObjectName,
+        *,
+        where: Where,
+        kinds: Mapping[ObjectName, ProblemKind],
+        findings: Findings,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            reader: of the manifest.
+            manifest: name of its envelope.
+            where: tells what is lost.
+            kinds: what is wrong with each damaged pack that counts.
+            findings: takes the paths.
+        """
+        self._reader = reader
+        self._manifest = manifest
+        self._where = where
+        self._kinds = kinds
+        self._findings = findings
+        self.paths: set[bytes] = set()
+
+    def entry(self, path: bytes, entry: Entry) -> bool:
+        """Note what an entry needs and nobody gives."""
+        return any(self._is_lost(chunk, path) for chunk in needed_by(self._reader, entry))
+
+    def unreadable(self, path: bytes, tree: ChunkId) -> None:
+        """Note a directory under the packs that its listing is lost with."""
+        if self._is_lost(tree, path):
+            return
+        try:
+            whole = parse_tree(self._reader.chunk(tree, ChunkKind.TREE))
+        except IntegrityError:
+            self.refused(path)
+            return
+        leaves = whole.leaves if isinstance(whole, Node) else ()
+        if not [leaf for _, leaf in leaves if self._is_lost(leaf, path)]:
+            self.refused(path)
+
+    def refused(self, path: bytes) -> None:
+        """Note a path that no restore would take."""
+        self.paths.add(path)
+        self._findings.add(self._manifest, ProblemKind.CORRUPT, [path])
+
+    def again(self, path: bytes, first: bytes) -> None:
+        """Note the whole folder under all that harms what is in it."""
+        self.paths.add(path)
+        for name, kind in self._findings.harming(first):
+            self._findings.add(name, kind, [path])
+
+    def _is_lost(self, chunk: ChunkId, path: bytes) -> bool:
+        packs = self._where(chunk)
+        if packs is None:
+            return False
+        self.paths.add(path)
+        for name in packs:
+            if name in self._kinds:  # others were taken by retention
+                self._findings.add(name, self._kinds[name], [path])
+        if not packs:
+            self._findings.add(self._manifest, ProblemKind.MISSING, [path])
+        return True
+
+
+class Whereabouts:
+    """Tells where a chunk of one manifest is lost; see `Where`."""
+
+    def __init__(self, reports: list[PackReport]) -> None:
+        self._good = IdSet(report.good for report in reports)
+        self._blind = tuple(report.pin.name for report in reports if not report.is_indexed)
+        self._lost: dict[int, list[ObjectName]] = {}
+        for report in reports:
+            for short in report.lost:
+                self._lost.setdefault(short, []).append(report.pin.name)
+
+    def __call__(self, chunk: ChunkId) -> tuple[ObjectName, ...] | None:
+        """Return the packs that a chunk is lost with, or None where it can be read."""
+        short = short_id(chunk)
+        if short in self._good:
+            return None
+        lost = self._lost.get(short)
+        return self._blind if lost is None else tuple(lost)
+
+    def lacks(self, needs: Needs) -> bool:
+        """Return whether something that is needed is not there, or is not as it has to be."""
+        return not needs.is_sound or not all(map(self._good.__contains__, needs.chunks))
+
+
+def damaged_packs(
+    chain: CheckedChain, reports: Mapping[Pin, PackReport]
+) -> dict[ObjectName, ProblemKind]:
+    """Return what is wrong with each pack; one that only old manifests pin may be gone."""
+    found: dict[ObjectName, ProblemKind] = {}
+    for pin, report in reports.items():
+        is_pruned = report.kind is ProblemKind.MISSING and not chain.pins[pin]
+        if report.kind is not None and not is_pruned:
+            found[pin.name] = report.kind
+    return found
+
+
+def visible_packs(
+    manifest: VerifiedManifest,
+    newest: VerifiedManifest | None,
+    reports: Mapping[Pin, PackReport],
+) -> list[PackReport]:
+    """Return the reports of the packs that a reader of ``manifest`` looks into."""
+    pins = {pin.name: pin for pin in manifest.statement.pins}
+    if newest is not None:
+        later = {pin.name: pin for pin in newest.statement.pins}
+        for repair in newest.statement.repairs:
+            if repair.bad in pins:
+                pins |= {name: later[name] for name in repair.replacements if name in later}
+    return [reports[pin] for pin in pins.values()]
