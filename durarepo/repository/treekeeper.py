@@ -273,6 +273,7 @@ class TreeKeeper:
                 kept = self._keeper.describe(event.fd, name, found, file_system=event.file_system)
         except VanishedError:
             self._tally.vanished += 1
+            event.skip.add(name)
             return None
         except SourceError as error:
             self._tally.add_line(OmissionClass.OMISSION, path, error.code, _READ_STAGE)

@@ -94,7 +94,7 @@ class MetadataReader:
             The entry without tree, content and hash; its size is that of ``stat`` for files.
 
         Raises:
-            VanishedError: a symlink that is gone.
+            VanishedError: it is gone.
             SourceError: a symlink that became something else, or cannot be read.
         """
         kind = _TYPES[S_IFMT(stat.st_mode)]
@@ -150,6 +150,8 @@ class MetadataReader:
             if error.errno in _WITHOUT_XATTRS:
                 self._without_xattrs.add(stat.st_dev)
                 return (), ()
+            if error.errno == errno.ENOENT:
+                raise _vanished(name) from error
             return (), (Unread(name=b"", reason=_reason(error)),)
         return _values(path, names) if names else ((), ())
 
@@ -205,18 +207,21 @@ def _device(stat: os.stat_result) -> tuple[int, int]:
 
 
 def _target(dirfd: int, name: bytes) -> bytes:
-    shown = repr(os.fsdecode(name))
     try:
         return os.readlink(name, dir_fd=dirfd)
     except FileNotFoundError as error:
-        raise VanishedError("vanished", f"symlink {shown} is gone since it was listed") from error
+        raise _vanished(name) from error
     except OSError as error:
         reason = "changed-type" if error.errno == errno.EINVAL else "unreadable"
         raise SourceError(
             reason,
-            f"symlink {shown} cannot be read: {error.strerror}",
+            f"symlink {os.fsdecode(name)!r} cannot be read: {error.strerror}",
             hint="run again; if it stays, exclude it",
         ) from error
+
+
+def _vanished(name: bytes) -> VanishedError:
+    return VanishedError("vanished", f"name {os.fsdecode(name)!r} is gone since it was listed")
 
 
 def _reason(error: OSError) -> str:
