@@ -26,8 +26,8 @@ def exit_of_code(code: str) -> Exit:
 PAGES = {
     "config.destination": Page(
         "the destination of a restore cannot be used",
-        "it has no name of its own, such as '/' or '..'",
-        "name a new folder",
+        "it has no name of its own, or the folder above it does not exist",
+        "make the folder above, or choose another destination",
     ),
     "config.duration": Page(
         "that is no duration",
@@ -99,15 +99,50 @@ PAGES = {
         "a typing mistake, or a code of another version",
         "see spec/errors.md",
     ),
+    "select.no-component": Page(
+        "the manifest has no such component",
+        "a typing mistake, or another manifest has it",
+        "see `durarepo show SEQ`",
+    ),
+    "select.no-file": Page(
+        "that is no regular file",
+        "it is a folder, link or special file",
+        "see `durarepo ls SEQ PATH`",
+    ),
     "select.no-folder": Page(
         "there is no such folder",
         "the path is wrong",
         "check the path",
     ),
+    "select.no-path": Page(
+        "the manifest has nothing at that path",
+        "a typing mistake, or another manifest has it",
+        "see `durarepo ls SEQ --recursive`",
+    ),
     "select.no-sequence": Page(
         "there is no such manifest",
         "the number is too high, or nothing is that old",
         "choose one from `durarepo log`",
+    ),
+    "select.path": Page(
+        "that is no path",
+        "it has '..', '//' or the like",
+        "write it as `durarepo ls` prints it",
+    ),
+    "select.pattern": Page(
+        "that is no pattern",
+        "it is empty or too long",
+        "write a glob on the whole path",
+    ),
+    "select.relative-path": Page(
+        "a path without a leading slash needs a stream with one root",
+        "the stream has several roots",
+        "write the absolute path",
+    ),
+    "select.sequence": Page(
+        "that names no manifest",
+        "it is neither number, latest, latest~N, date nor instant",
+        "use one of these",
     ),
     "select.several": Page(
         "several repositories are there",
@@ -123,6 +158,11 @@ PAGES = {
         "the repository is of another stream",
         "stream.toml was changed or moved",
         "name the right repository with --repo",
+    ),
+    "run.budget": Page(
+        "the time budget is spent",
+        "there was more to read than time",
+        "run again; it goes on from the resume point",
     ),
     "run.interrupted": Page(
         "the run was interrupted",
@@ -229,6 +269,11 @@ PAGES = {
         "something works on the folder",
         "run again; if it stays, look what changes it",
     ),
+    "source.root-empty-mount": Page(
+        "a root is an empty mount point and held files before",
+        "its disk is not mounted",
+        "mount it",
+    ),
     "source.root-missing": Page(
         "a root is not there",
         "a disk is not mounted, or the folder was moved",
@@ -314,6 +359,11 @@ PAGES = {
         "owner, mode or a read-only mount",
         "check the owner, mode and mount of the named folder",
     ),
+    "store.pins": Page(
+        "the snapshot needs more packs than a manifest can name",
+        "very many small packs",
+        "make a new stream",
+    ),
     "store.size": Page(
         "a local file is longer than it may be",
         "it is not what durarepo wrote",
@@ -343,6 +393,11 @@ PAGES = {
         "a line of the audit log does not follow the one before",
         "the log was changed",
         "compare its head with the signed manifests",
+    ),
+    "integrity.card-form": Page(
+        "the content of a card is malformed",
+        "damage, or another version",
+        "use another copy of the card",
     ),
     "integrity.cbor-depth": Page(
         "an encoded value is nested too deep",
@@ -379,10 +434,25 @@ PAGES = {
         "damage, or a wrong writer",
         "bring the pack back from a copy",
     ),
+    "integrity.chunk-missing": Page(
+        "content that a file needs is in no pack",
+        "a pack was lost, or a wrong writer",
+        "bring the packs back from a copy",
+    ),
     "integrity.commitment": Page(
         "an object was not sealed for this key",
         "damage, or keys of another stream",
         "check the keys; bring the object back from a copy",
+    ),
+    "integrity.comparison": Page(
+        "what was restored differs from the source",
+        "it must not happen",
+        "keep the repository as it is and report it",
+    ),
+    "integrity.component": Page(
+        "a component is not what was signed",
+        "damage, or a wrong writer",
+        "restore another manifest, or bring the packs back from a copy",
     ),
     "integrity.component-index": Page(
         "the components of a manifest are not those that were signed",
@@ -403,6 +473,11 @@ PAGES = {
         "an entry of a folder is malformed",
         "a wrong writer",
         "restore another manifest",
+    ),
+    "integrity.file-hash": Page(
+        "the content of a file is not what was signed",
+        "damage, or a wrong writer",
+        "bring the packs back from a copy; other files can be restored with --path",
     ),
     "integrity.file-size": Page(
         "a file is longer or shorter than was signed",
@@ -444,6 +519,11 @@ PAGES = {
         "damage, or another naming key",
         "bring the pack back from a copy",
     ),
+    "integrity.journal": Page(
+        "the resume point of a run contradicts itself",
+        "it was edited, or a disk damaged it",
+        "move the journal away; the next snapshot reads everything again",
+    ),
     "integrity.link-group": Page(
         "names that should be one file are not",
         "a wrong writer",
@@ -484,6 +564,11 @@ PAGES = {
         "it was deleted, or a disk lost it",
         "bring it back from a copy",
     ),
+    "integrity.object-name": Page(
+        "an object has another content than its name says",
+        "damage",
+        "bring it back from a copy",
+    ),
     "integrity.object-short": Page(
         "a stored object is shorter than it should be",
         "it was cut, or a disk lost the rest",
@@ -497,6 +582,11 @@ PAGES = {
     "integrity.pack-header": Page(
         "the beginning of a pack is wrong",
         "damage",
+        "bring it back from a copy",
+    ),
+    "integrity.pack-missing": Page(
+        "a pack that a manifest needs is not there",
+        "it was deleted, or a disk lost it",
         "bring it back from a copy",
     ),
     "integrity.padding": Page(
@@ -553,6 +643,11 @@ PAGES = {
         "the names of a folder are out of order",
         "a wrong writer",
         "restore another manifest",
+    ),
+    "integrity.verify": Page(
+        "a verification found wrong bytes",
+        "damage",
+        "bring the named objects back from a copy",
     ),
     "integrity.version": Page(
         "an object is of a format version that is not known here",
@@ -619,6 +714,11 @@ PAGES = {
         "it was forged or damaged",
         "do not use it; look for a good copy",
     ),
+    "trust.slots": Page(
+        "there is no free name for the next manifest",
+        "somebody put objects in its places",
+        "move them away and find out who put them there",
+    ),
     "trust.stream": Page(
         "it belongs to another stream, or stream.toml contradicts the registry",
         "parts were mixed up",
@@ -633,6 +733,11 @@ PAGES = {
         "the signer is not registered",
         "somebody else signed, or the registry is old",
         "bring the newest registry, or do not use it",
+    ),
+    "trust.verify": Page(
+        "a verification found what is not to be trusted",
+        "somebody put it there, or parts were mixed up",
+        "compare the copies",
     ),
     "trust.weak-key": Page(
         "a public key is one that proves nothing",

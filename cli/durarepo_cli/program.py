@@ -37,6 +37,7 @@ class Row:
 
 COMMANDS = {
     "init": Row("init", "Make a new stream: repository, keys and escrow card."),
+    "quickstart": Row("quickstart", "Back up a folder, verify it and restore it beside, in one."),
     "snapshot": Row("snapshot", "Keep the state of the roots now."),
     "log": Row("log", "List what was kept, newest first."),
     "show": Row("show", "Show one manifest."),
@@ -44,6 +45,7 @@ COMMANDS = {
     "cat": Row("cat", "Print the content of one file."),
     "diff": Row("diff", "Compare two manifests, or one with the files as they are now."),
     "find": Row("find", "Find files by a pattern."),
+    "verify": Row("verify", "Check that what is stored is what was signed."),
     "checkout": Row("checkout", "Restore into a new folder, held."),
     "held": Row("held", "Ask whether a folder may be started from.", uses_keys=False),
     "status": Row("status", "Show how the stream is, on one screen."),

@@ -1,0 +1,153 @@
+"""``durarepo verify``: is what is stored still what was signed? Source: spec/cli.md 4.
+
+Start at `command`.
+"""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from durarepo.core.errors import (
+    ConfigurationError,
+    DurarepoError,
+    IntegrityError,
+    KeyMaterialError,
+    TrustError,
+)
+from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
+from durarepo.repository.problems import Problem
+from durarepo_cli.command import Command
+from durarepo_cli.context import Session, clock
+from durarepo_cli.exits import Exit, exit_of, exit_of_problems
+from durarepo_cli.output import paths_fields, quoted, size_text
+
+_WHOLE = 100.0
+_SHOWN_MAX = 20
+
+
+class _Given(TypedDict):
+    """What the call gives."""
+
+    chain: bool
+    packs: bool
+    data: float | None
+
+
+@click.command("verify", cls=Command)
+@click.option("--chain", is_flag=True, help="Only the manifests.")
+@click.option("--packs", is_flag=True, help="And every pack that they need; the default.")
+@click.option(
+    "--data",
+    metavar="[PERCENT]",
+    is_flag=False,
+    flag_value=str(_WHOLE),
+    type=float,
+    help="And every file; or a share, what was checked longest ago.",
+)
+@click.pass_obj
+def command(session: Session, /, **given: Unpack[_Given]) -> None:
+    """Check that what is stored is what was signed.
+
+    Changes nothing. Ends with 20 if bytes are wrong, with 21 if something is not to be trusted.
+    """
+    request = _request(given)
+    with session.open() as repository, session.progress() as progress:
+        verified = verify(repository, request, clock=clock, progress=progress)
+    _tell(session, verified)
+
+
+def _request(given: _Given) -> VerifyRequest:
+    share = given["data"]
+    if sum((given["chain"], given["packs"], share is not None)) > 1:
+        raise ConfigurationError(
+            "usage",
+            "--chain, --packs and --data exclude each other",
+            hint="name the highest level; it includes those before",
+        )
+    if share is not None and not 0 < share <= _WHOLE:  # false for what is no number as well
+        raise ConfigurationError(
+            "usage",
+            "the share of --data is not above 0 and at most 100",
+            hint="name a percentage, for example --data=10",
+        )
+    if share is not None:
+        return VerifyRequest(level=Level.DATA, percent=None if share == _WHOLE else share)
+    return VerifyRequest(level=Level.CHAIN if given["chain"] else Level.PACKS)
+
+
+def _tell(session: Session, verified: Verified) -> None:
+    output, error = session.output, _error_of(verified)
+    if error is not None:
+        kinds = [problem.kind for problem in verified.problems]
+        output.code = exit_of_problems(kinds) or exit_of(error)
+    if output.is_json and error is None:
+        output.result(_fields(verified))
+        return
+    if not output.is_json:
+        for line in _lines(verified):
+            output.line(line)
+        output.flush()
+    if error is not None:
+        output.failure(error, _fields(verified))
+
+
+def _error_of(verified: Verified) -> DurarepoError | None:
+    problems = verified.problems
+    if problems:
+        message = f"{len(problems)} objects are not as they were signed"
+        hint = "change nothing; bring the named objects back from a copy, then verify again"
+        if exit_of_problems(problem.kind for problem in problems) == Exit.INTEGRITY:
+            return IntegrityError("verify", message, hint=hint)
+        return TrustError("verify", message, hint=hint)
+    if not verified.ok:
+        return KeyMaterialError(
+            "identity-absent",
+            f"level {verified.level} could not be checked in full without an identity",
+            hint="run this command on the owner's computer, where identity.key is",
+        )
+    return None
+
+
+def _fields(verified: Verified) -> dict[str, object]:
+    return {
+        "level": verified.level.value,
+        "head": verified.head or None,
+        "manifests": verified.manifests,
+        "packs": verified.packs,
+        "frames": verified.frames,
+        "bytes": verified.bytes,
+        "problems": [_problem(problem) for problem in verified.problems],
+        "expired": verified.expired,
+        "chain": verified.chain,
+        "unknown": verified.unknown,
+    }
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {
+        "object": problem.object,
+        "kind": problem.kind.value,
+        **paths_fields("affects", problem.affects),
+    }
+
+
+def _lines(verified: Verified) -> list[str]:
+    head = f"head {verified.head}" if verified.head else "nothing kept yet"
+    lines = [
+        f"{'verified' if verified.ok else 'not verified'}: level {verified.level}, {head}",
+        f"  manifests  {verified.manifests}{_chain_note(verified)}",
+        f"  packs      {verified.packs}, {size_text(verified.bytes)} read",
+    ]
+    if verified.expired:
+        lines.append("  the newest manifest has expired; make a new snapshot")
+    for problem in verified.problems:
+        lines.append(f"  {problem.kind.value}: {problem.object}")
+        affects = problem.affects or ()
+        lines += [f"    affects {quoted(path)}" for path in affects[:_SHOWN_MAX]]
+        if len(affects) > _SHOWN_MAX:
+            lines.append(f"    and {len(affects) - _SHOWN_MAX} more")
+    return lines
+
+
+def _chain_note(verified: Verified) -> str:
+    return ", compared with what this computer knows" if verified.chain == "local" else ""
