@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import stat
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.core.names import Digest, Sequence
+from durarepo.local.lock import RunLock
 from durarepo.local.statefiles import HighWater, StateFiles
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.repository import openpack
@@ -589,3 +592,44 @@ def test_a_whole_restore_decrypts_each_frame_once(
     run(repository)
 
     assert len(seen) == len(set(seen))
+
+
+# --- what a kill leaves, and others at work ---
+
+
+class KillAtFirstFile:
+    """Ends the process as a power cut would, once the first file is there."""
+
+    def update(self, done_files: int, done_bytes: int, total: int | None) -> None:  # noqa: ARG002
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_checkout_left_is_removed_by_the_next(
+    scene: Scene, repository: Repository
+) -> None:
+    """Half a state under a hidden name would stay for ever, with all its secrets."""
+    child = os.fork()
+    if child == 0:
+        request = CheckoutRequest(destination=bytes(scene.folder / "first"))
+        checkout(repository, request, clock=at(NOW), progress=KillAtFirstFile())
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert any(name.startswith(".first") for name in os.listdir(scene.folder))
+
+    run(repository)
+
+    assert sorted(os.listdir(scene.folder)) == ["keys", "out", "repository", "state"]
+
+
+def test_a_checkout_waits_for_no_other_and_for_no_backup(
+    scene: Scene, repository: Repository
+) -> None:
+    """Reading never takes the lock of the repository (spec/cli.md 1)."""
+    moment = datetime(2027, 1, 15, tzinfo=UTC)
+    folder = scene.folder / "state" / "notes" / "restore"
+    folder.mkdir()
+    with (
+        RunLock(repository.places.lock, now=moment),
+        RunLock(bytes(folder / "1.lock"), now=moment),
+    ):
+        assert run(repository).files == 10
