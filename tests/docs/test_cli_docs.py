@@ -209,7 +209,7 @@ def test_the_families_have_the_exit_codes_of_the_specification() -> None:
         family.strip(" `").removesuffix(".*"): Exit[name]
         for name, families in rows
         for family in families.split(",")
-        if family.strip() != "–"
+        if family.strip() != "none"
     }
 
     assert told == {**FAMILY_EXITS, **CODE_EXITS}
