@@ -2,7 +2,7 @@
 
 Profiles: ``dev`` by default, ``ci`` where CI is set, ``deep`` with
 ``--hypothesis-profile=deep``. ``ci`` is derandomized, so that a run tells about the change
-and not about the day. Where a new test belongs is said in tests/README.md.
+and not about the day.
 """
 
 import errno
