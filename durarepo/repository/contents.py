@@ -14,7 +14,7 @@ from itertools import groupby
 
 from durarepo.chunking.chunker import Cut, average_for, cut_pages, cut_windows
 from durarepo.core.entries import ChunkList, Consistency, Entry, Run
-from durarepo.core.errors import RunError
+from durarepo.core.errors import RunError, SourceError, VanishedError
 from durarepo.core.limits import (
     LIST_MAX_DEPTH,
     MIB,
@@ -167,7 +167,7 @@ class FileKeeper:
         file_system: bytes,
     ) -> Kept:
         name = listed[0]
-        copy = capture_database(path, work=self._work)
+        copy = self._copied(path)
         if isinstance(copy, Damaged):
             kept = self._keep_large(dirfd, listed, file_system)
             entry = replace(kept.entry, consistency=Consistency.DAMAGED_DATABASE)
@@ -186,6 +186,14 @@ class FileKeeper:
         )
         kept = self._with_content(entry, told.unread, content)
         return replace(kept, database=_component(path, digest, copy))
+
+    def _copied(self, path: bytes) -> DatabaseCopy | Damaged:
+        try:
+            return capture_database(path, work=self._work)
+        except VanishedError:
+            raise
+        except SourceError:  # of a file beside it, perhaps: its own bytes may be readable
+            return Damaged(reason="unreadable")
 
     def _consume(self, cut: Cut, segments: Iterable[Segment]) -> tuple[FileHash, _Content]:
         digest = hashlib.sha256()
