@@ -345,7 +345,7 @@ def test_a_listing_that_counts_as_content_is_refused(scene: Scene) -> None:
 # --- memory ---
 
 
-def with_little_memory(work: Callable[[], object], *, spare_bytes: int) -> None:
+def check_with_little_memory(work: Callable[[], object], *, spare_bytes: int) -> None:
     """Run ``work`` in a child that may take so many bytes more than it has now."""
 
     def limited() -> None:
@@ -383,7 +383,7 @@ def test_a_decompression_bomb_is_refused_without_its_memory(
     """A few kilobytes must not take down the machine that tries to read them."""
     lay(scene, mini.compress(bytes(512 * MIB)))
 
-    with_little_memory(lambda: _check_code(scene, code), spare_bytes=96 * MIB)
+    check_with_little_memory(lambda: _check_code(scene, code), spare_bytes=96 * MIB)
 
 
 def _check_code(scene: Scene, code: str) -> None:
@@ -414,7 +414,7 @@ def test_a_huge_directory_is_listed_with_little_memory(scene: Scene) -> None:
             found = sum(1 for _ in ls(repository, "1", ROOT, now=NOW))
         assert found == 120_000
 
-    with_little_memory(count, spare_bytes=64 * MIB)
+    check_with_little_memory(count, spare_bytes=64 * MIB)
 
 
 def test_a_leaf_larger_than_a_writer_makes_is_refused_before_it_is_decoded(
@@ -426,7 +426,9 @@ def test_a_leaf_larger_than_a_writer_makes_is_refused_before_it_is_decoded(
     tree = chunks.add(mini.TREE, mini.encode([0, part]))
     commit(scene, mini.directory({}, tree=tree), chunks=chunks)
 
-    with_little_memory(lambda: _check_code(scene, "integrity.tree-form"), spare_bytes=96 * MIB)
+    check_with_little_memory(
+        lambda: _check_code(scene, "integrity.tree-form"), spare_bytes=96 * MIB
+    )
 
 
 # --- cycles ---
