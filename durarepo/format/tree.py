@@ -224,6 +224,8 @@ def parse_tree(plaintext: bytes) -> Leaf | Node:
         IntegrityError: ``tree-form``, ``entry``, ``name``, ``tree-order``, ``content``, ``cbor-*``.
     """
     match decode(plaintext):
+        case [False | True, _]:  # equal to 0 and 1 here, and not in the format
+            pass
         case [0, list() as items]:
             return Leaf(entries=_in_order(tuple(parse_entry(item) for item in items)))
         case [1, list() as items] if len(items) > 1:

@@ -7,7 +7,7 @@ Start at `Stream.manifest`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from typing import TypeVar
 
 from durarepo.chunking.compression import deflate
@@ -79,22 +79,22 @@ def new_identity() -> Pair:
     return Pair(seed, primitives.recipient_of(seed))
 
 
-@lru_cache(maxsize=64)
-def signer(number: int) -> Pair:
-    """Return a signing pair that is fresh in each run and alike within it."""
-    return new_signer()
+@cache
+def signers() -> list[Pair]:
+    """Return signing pairs that are fresh in each run and alike within it."""
+    return [new_signer() for _ in range(6)]
 
 
-@lru_cache(maxsize=64)
-def identity(number: int) -> Pair:
-    """Return an identity that is fresh in each run and alike within it."""
-    return new_identity()
+@cache
+def identities() -> list[Pair]:
+    """Return identities that are fresh in each run and alike within it."""
+    return [new_identity() for _ in range(8)]
 
 
-@lru_cache(maxsize=64)
-def secret(number: int) -> bytes:
-    """Return 32 secret bytes that are fresh in each run and alike within it."""
-    return primitives.random_key()
+@cache
+def secrets() -> list[bytes]:
+    """Return secrets of 32 bytes that are fresh in each run and alike within it."""
+    return [primitives.random_key() for _ in range(4)]
 
 
 def directory(name: bytes = b"") -> Entry:
@@ -129,12 +129,12 @@ class Stream:
     """The stream ``notes``: its keys, its registry and the envelopes made so far."""
 
     count: int = 4
-    naming: bytes = field(default_factory=lambda: secret(1))
-    locator: bytes = field(default_factory=lambda: secret(2))
-    owner: Pair = field(default_factory=lambda: signer(1))
-    signers: list[Pair] = field(default_factory=lambda: [signer(2), signer(3)])
-    data: list[Pair] = field(default_factory=lambda: [identity(1), identity(2)])
-    audit: list[Pair] = field(default_factory=lambda: [identity(3)])
+    naming: bytes = field(default_factory=lambda: secrets()[1])
+    locator: bytes = field(default_factory=lambda: secrets()[2])
+    owner: Pair = field(default_factory=lambda: signers()[1])
+    signers: list[Pair] = field(default_factory=lambda: [signers()[2], signers()[3]])
+    data: list[Pair] = field(default_factory=lambda: [identities()[1], identities()[2]])
+    audit: list[Pair] = field(default_factory=lambda: [identities()[3]])
     stream: str = "notes"
     compartment: str = "main"
     version: int = 3
@@ -158,10 +158,8 @@ class Stream:
             first_sequence=first,
             previous=previous,
             signers=(
-                Signer(
-                    public=self.signers[number - 1].public, roles=Role.MANIFEST | Role.EVIDENCE
-                ),
-                Signer(public=signer(9).public, roles=Role.EVIDENCE),
+                Signer(public=self.signers[number - 1].public, roles=Role.MANIFEST | Role.EVIDENCE),
+                Signer(public=signers()[4].public, roles=Role.EVIDENCE),
             ),
             data_recipients=tuple(data),
             audit_recipients=tuple(audit),
@@ -321,9 +319,7 @@ class Stream:
             count=self.count,
         )
         plain = statement(encode_statement(self.statement(sequence, header, **changes)))
-        signed = document(
-            sign_document(type_, plain, (signing or self.signers[epoch - 1]).secret)
-        )
+        signed = document(sign_document(type_, plain, (signing or self.signers[epoch - 1]).secret))
         size = fitting_class(envelope_overhead(header) + len(signed), most=SIZE_CLASSES[5])
         mark_key = primitives.derive_subkey(self.naming, "mark")
         envelope = seal_envelope(key, header, signed, size=size, mark_key=mark_key)
