@@ -42,9 +42,11 @@ def find_speech(source: Source) -> Iterator[str]:
 
 def find_weak_tests(source: Source) -> Iterator[str]:
     """Yield tests that cannot fail, and tests that do not say what they are about."""
-    for name, node in source.functions():
-        if not isinstance(node, ast.FunctionDef):
-            continue
+    functions = {
+        name: node for name, node in source.functions() if isinstance(node, ast.FunctionDef)
+    }
+    judging = {name for name, node in functions.items() if _can_fail(source, node, set())}
+    for name, node in functions.items():
         short = name.rpartition(".")[2]
         if short.startswith("test") and not short.startswith("test_"):
             yield source.finding(node, f"{name}: begins with test but is not collected by its name")
@@ -52,7 +54,7 @@ def find_weak_tests(source: Source) -> Iterator[str]:
             continue
         if not ast.get_docstring(node) and short.count("_") < _LEAST_WORDS:
             yield source.finding(node, f"{name}: neither a sentence nor a docstring")
-        if not any(_can_fail(source, inner) for inner in ast.walk(node)):
+        if not _can_fail(source, node, judging):
             yield source.finding(node, f"{name}: nothing in it can fail")
 
 
@@ -67,13 +69,20 @@ def find_workplace(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: names the host {host}"
 
 
-def _can_fail(source: Source, node: ast.AST) -> bool:
+def _can_fail(source: Source, function: ast.AST, judging: set[str]) -> bool:
+    """Return whether a function claims something, or calls one of the module that does."""
+    return any(_claims(source, node, judging) for node in ast.walk(function))
+
+
+def _claims(source: Source, node: ast.AST, judging: set[str]) -> bool:
     if isinstance(node, ast.Assert):
         return not (isinstance(node.test, ast.Constant) and node.test.value)
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        return source.name_of(node.exc.func) == "AssertionError"
     if isinstance(node, ast.Call):
         called = source.name_of(node.func) or getattr(node.func, "attr", "")
-        last = called.rpartition(".")[2]
-        return called in {"pytest.raises", "pytest.fail"} or last.startswith("check_")
+        is_check = called.rpartition(".")[2].lstrip("_").startswith("check")
+        return is_check or called in judging or called in {"pytest.raises", "pytest.fail"}
     return False
 
 
@@ -132,6 +141,7 @@ def test_planted_speech_is_found(planted: str) -> None:
     [
         "def test_a_long_name_that_is_a_sentence():\n    run()",
         "def test_a_long_name_that_is_a_sentence():\n    assert True",
+        "def run():\n    start()\ndef test_a_long_name_that_is_a_sentence():\n    run()",
         "class TestX:\n    def test_a_long_name_that_is_a_sentence(self):\n        run()",
         "def test_push():\n    assert run() == 0",
         "def testing_that_it_runs_at_all():\n    assert run() == 0",
@@ -148,6 +158,8 @@ def test_a_planted_empty_test_is_found(planted: str) -> None:
         "def test_push():\n    '''Says what breaks without it.'''\n    assert run() == 0",
         "def test_push_fails_when_it_must_fail():\n    with pytest.raises(OSError):\n        run()",
         "def test_push_leaves_nothing_behind_it():\n    check_empty(folder)",
+        "def test_push_leaves_nothing_in_there():\n    in_child(lambda: _check(folder))",
+        "def attempt():\n    assert run()\ndef test_that_a_push_is_tried():\n    attempt()",
         "def helper():\n    run()",
     ],
 )
