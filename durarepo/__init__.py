@@ -19,12 +19,14 @@ The floors; a module imports only from floors below its own::
 
     operations                             one verb each, read as a pipeline
     repository                             chunks <-> packs, manifests <-> folders
-    store | source | local                 objects; what is backed up; this machine
-    sealing | ingest                       seal and open frames; bytes -> verified manifest
+    source | local                         what is backed up; this machine
+    store                                  write-once files and objects
+    ingest                                 untrusted bytes -> verified manifest
+    sealing                                seal and open frames and documents
     format | crypto | chunking | policy    encodings; primitives; cuts; rules
     core                                   ids, entries, errors, limits
 
-Everything up to ``sealing | ingest`` is pure: no file, clock, socket or environment.
+Everything up to ``ingest`` is pure: no file, clock, socket or environment.
 What the bytes mean is ruled by spec/format.md, how they are admitted by spec/ingest.md.
 
 Start at ``operations/snapshot.py``.
