@@ -364,10 +364,26 @@ def test_diff_says_which_working_file_cannot_be_read(live: tuple[Scene, Path]) -
 # --- log ---
 
 
+def seen(scene: Scene, sequence: int) -> None:
+    """Let the state say that a manifest has been seen."""
+    scene.lay_out()
+    known = sequence in scene.stream.envelopes
+    StateFiles(scene.places.state).raise_high_water(
+        HighWater(
+            epoch=1,
+            sequence=Sequence(sequence),
+            head_digest=Digest(scene.stream.digest(sequence) if known else bytes(32)),
+            registry_version=1,
+            clock_seconds=0,
+        )
+    )
+
+
 def test_log_opens_no_envelope_when_the_catalogue_knows(
     scene: Scene, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is run every few minutes, and by prompts of shells."""
+    seen(scene, 2)
     first = list(log(repository, now=NOW))
     monkeypatch.setattr(Chain, "envelope", lambda *given: pytest.fail(f"opened {given}"))
     monkeypatch.setattr(Chain, "signed", lambda *given: pytest.fail(f"opened {given}"))
@@ -464,16 +480,7 @@ def test_log_does_not_show_a_manifest_that_is_not_there(
 
 def test_log_alarms_when_the_head_that_was_seen_is_gone(scene: Scene) -> None:
     """A shorter list without a word is what a rollback looks like."""
-    scene.lay_out()
-    StateFiles(scene.places.state).raise_high_water(
-        HighWater(
-            epoch=1,
-            sequence=Sequence(3),
-            head_digest=Digest(bytes(32)),
-            registry_version=1,
-            clock_seconds=0,
-        )
-    )
+    seen(scene, 3)
     with scene.open() as repository, pytest.raises(TrustError) as caught:
         list(log(repository, now=NOW))
 
