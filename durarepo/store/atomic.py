@@ -23,6 +23,7 @@ from durarepo.core.errors import StoreError
 _TEMPORARY = re.compile(rb"\.tmp-[0-9a-f]{32}\Z")
 _NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIKELY_BYTES = 64 * 1024
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAIL_WINDOW = 64 * 1024
@@ -320,9 +321,11 @@ def read_small(path: bytes, limit: int) -> bytes | None:
     except OSError as error:
         raise store_error(error, "read", path) from error
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise StoreError("io", f"{shown(path)} is not a regular file")
-        data = read_up_to(descriptor, limit + 1, 0)
+        likely = max(found.st_size, _LIKELY_BYTES)  # memory is taken for all that is asked for
+        data = read_up_to(descriptor, min(limit, likely) + 1, 0)
     except OSError as error:
         raise store_error(error, "read", path) from error
     finally:
