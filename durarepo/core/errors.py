@@ -1,8 +1,8 @@
 """The one error tree. Each class has a stable code family; each raise names a full code.
 
     DurarepoError
-    ├── ConfigurationError      config.*      what was asked for cannot be accepted
-    │   └── SelectionError      select.*      no such sequence, path or component
+    ├── ConfigurationError      config.*              what was asked for cannot be accepted
+    │   └── SelectionError      select.*              no such sequence, path or component
     ├── RepositoryStateError    repository.*          none here, or of an unknown version
     ├── RunError                run.*                 locked, budget spent
     ├── KeyMaterialError        keys.*                refused, missing, not the pinned package
