@@ -294,6 +294,11 @@ PAGES = {
         "rights, or a failing disk",
         "give durarepo the right to read it",
     ),
+    "source.scanner": Page(
+        "contents cannot be scanned for secrets",
+        "a package of durarepo is not installed",
+        "install durarepo with all its dependencies; nothing is kept unscanned",
+    ),
     "source.unreadable": Page(
         "a file or folder cannot be read",
         "rights, or a failing disk",

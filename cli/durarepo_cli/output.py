@@ -101,6 +101,11 @@ def mtime_text(nanoseconds: int) -> str | None:
     return None if whole is None else f"{whole[:-1]}.{rest:09d}Z"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which forms its plural with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def size_text(size: int) -> str:
     """Return a number of bytes for people: at most four digits and a unit."""
     amount = float(size)

@@ -166,3 +166,27 @@ def in_terminal(
     code = process.wait(timeout=60)
     os.close(ours)
     return checked(Ran(code, stdout, shown.replace(b"\r\n", b"\n")))
+
+
+_SHIFTED = """
+import sys, time
+from durarepo_cli import context
+shift = int(sys.argv[1])
+context.clock = lambda: int(time.time()) + shift
+from durarepo_cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def run_at(cli: Cli, shift_seconds: int, *arguments: str) -> Ran:
+    """Run the program with a clock that is ahead by so much, or behind if it is negative."""
+    call = cli.command()[: -len(PROGRAM)]
+    done = subprocess.run(
+        [*call, sys.executable, "-c", _SHIFTED, str(shift_seconds), *arguments],
+        env=cli.environment,
+        capture_output=True,
+        cwd=cli.home,
+        check=False,
+        timeout=120,
+    )
+    return checked(Ran(done.returncode, done.stdout, done.stderr))

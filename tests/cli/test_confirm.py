@@ -96,6 +96,14 @@ def test_the_third_try_still_counts(kept: Cli) -> None:
     assert in_terminal(kept, "checkout", "--archival", answers=answers).code == 0
 
 
+def test_the_fourth_try_does_not_count(kept: Cli) -> None:
+    """Else a program could go through all dates."""
+    ran = in_terminal(kept, "checkout", "--archival", answers=[b"no"] * 3 + [_answer(kept)])
+
+    assert ran.code == 31
+    assert ran.err.count("\n> ") == 3
+
+
 def test_answers_from_a_pipe_are_not_a_human(kept: Cli) -> None:
     """A program that holds the pipe could answer anything."""
     answer = _answer(kept)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -243,6 +244,24 @@ def test_closed_streams_never_become_files_of_the_repository(fresh: Cli, closed:
     checked(Ran(done.returncode, done.stdout, done.stderr))
     after = {path: path.read_bytes() for path in fresh.repository().rglob("*") if path.is_file()}
     assert {path: data for path, data in after.items() if path in before} == before
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_the_number_of_a_closed_stream_is_not_given_to_a_file(
+    cli: Cli, tmp_path: Path, closed: str
+) -> None:
+    """The low numbers are written to by whoever has something to say."""
+    act = "os._exit(os.open('/', os.O_RDONLY))"
+    program = tmp_path / "program.py"
+    program.write_text(_SABOTAGED.format(act=act))
+
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$1" {closed}', sys.executable, str(program)],
+        env=cli.environment,
+        check=False,
+    )
+
+    assert 3 <= done.returncode < 20
 
 
 def test_a_reader_that_leaves_ends_the_output_without_a_word(cli: Cli) -> None:

@@ -257,10 +257,12 @@ def test_the_table_of_help_is_the_table_of_commands() -> None:
 
 def test_help_in_the_documents_is_what_the_program_prints() -> None:
     """Old help is worse than none."""
+    found = 0
     for path in (TOP / "README.md", SPEC / "cli.md"):
         blocks = re.findall(
-            r"```text\n\$ durarepo ([a-z -]*--help)\n(.*?)```", path.read_text(), re.S
+            r"```text\n\$ durarepo ([a-z -]*--help)\n(.*?)```", path.read_text(), re.DOTALL
         )
+        found += len(blocks)
         for call, text in blocks:
             done = subprocess.run(
                 [*CALL, *call.split()],
@@ -269,6 +271,7 @@ def test_help_in_the_documents_is_what_the_program_prints() -> None:
                 env={"PYTHONPATH": f"{TOP}:{TOP / 'cli'}", "HOME": "/nowhere"},
             )
             assert done.stdout.decode() == text, f"{path.name}: {call}"
+    assert found
 
 
 def _section(text: str, number: str) -> str:

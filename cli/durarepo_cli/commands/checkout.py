@@ -16,7 +16,7 @@ from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo_cli.command import Command
 from durarepo_cli.confirm import ask, check_terminal
 from durarepo_cli.context import Session, clock
-from durarepo_cli.output import path_fields, quoted, size_text
+from durarepo_cli.output import counted, path_fields, quoted, size_text
 
 _USUAL_PLACE = "\0"
 
@@ -104,7 +104,7 @@ def _tell(session: Session, done: CheckedOut, *, is_dry: bool) -> None:
             }
         )
         return
-    what = f"{done.files} files, {size_text(done.bytes)}, of manifest {done.sequence}"
+    what = f"{counted(done.files, 'file')}, {size_text(done.bytes)}, of manifest {done.sequence}"
     if is_dry:
         output.line(f"would restore {what} into {quoted(done.destination)}")
         return

@@ -12,7 +12,7 @@ from durarepo.operations.quickstart import Quickstarted, quickstart
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, first_of
-from durarepo_cli.output import path_fields, quoted, size_text
+from durarepo_cli.output import counted, path_fields, quoted, size_text
 
 
 @click.command("quickstart", cls=Command)
@@ -62,11 +62,12 @@ def _tell(session: Session, done: Quickstarted) -> None:
     if output.is_json:
         output.result(fields)
         return
-    kept = f"{done.files} files, {size_text(done.snapshot.bytes)}"
+    kept = f"{counted(done.files, 'file')}, {size_text(done.snapshot.bytes)}"
     output.line(f"{'made' if done.made else 'went on with'} stream {done.stream}")
     output.line(f"  kept      {kept}, as manifest {done.sequence}")
     output.line("  verified  every byte")
     output.line(f"  restored  {quoted(done.scratch)}")
-    output.line(f"  compared  {done.compared} files, byte for byte; {done.moved_on} have changed")
+    compared = f"{counted(done.compared, 'file')}, byte for byte"
+    output.line(f"  compared  {compared}; changed meanwhile: {done.moved_on}")
     if done.snapshot.omissions:
         output.line(f"  not kept  {done.snapshot.omissions}; see: durarepo show latest --ledger")

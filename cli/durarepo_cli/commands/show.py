@@ -9,7 +9,7 @@ from durarepo.format.manifest import LedgerLine
 from durarepo.operations.show import Shown, iter_ledger, show
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
-from durarepo_cli.output import path_fields, paths_fields, quoted, size_text, time_text
+from durarepo_cli.output import counted, path_fields, paths_fields, quoted, size_text, time_text
 
 
 @click.command("show", cls=Command)
@@ -93,7 +93,7 @@ def _fields(shown: Shown) -> dict[str, object]:
 
 def _lines(shown: Shown) -> list[str]:
     totals = shown.totals
-    kept = f"{totals.files} files, {totals.dirs} folders, {size_text(totals.bytes)}"
+    kept = f"{counted(totals.files, 'file')}, {counted(totals.dirs, 'folder')}"
     state = "complete" if shown.complete else "partial"
     packs = [one for one in shown.objects if one.kind == "pack"]
     return [
@@ -102,10 +102,10 @@ def _lines(shown: Shown) -> list[str]:
         f"  issued    {time_text(shown.issued)}",
         f"  expires   {time_text(shown.expires)}{', expired' if shown.expired else ''}",
         f"  signer    {shown.signer}",
-        f"  kept      {kept}",
-        f"  left out  {totals.omissions} omissions, {totals.excluded} excluded,"
+        f"  kept      {kept}, {size_text(totals.bytes)}",
+        f"  left out  {counted(totals.omissions, 'omission')}, {totals.excluded} excluded,"
         f" {totals.redacted} redacted",
-        f"  needs     {len(packs)} packs, {size_text(sum(one.size for one in packs))}",
+        f"  needs     {counted(len(packs), 'pack')}, {size_text(sum(one.size for one in packs))}",
         *(f"  root      {quoted(root)}" for root in shown.roots),
         *(f"  part      {one.kind}: {quoted(one.name)}" for one in shown.components),
     ]

@@ -14,7 +14,7 @@ from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapsh
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import SNAPSHOT_EXITS, exit_of, first_of
-from durarepo_cli.output import quoted, size_text
+from durarepo_cli.output import counted, quoted, size_text
 
 _TYPES = {one.word: one for one in SnapshotType}
 _SHOWN_MAX = 20
@@ -112,10 +112,11 @@ def _lines(result: SnapshotResult) -> list[str]:
     else:
         lines = [f"manifest {result.sequence}: {result.status}"]
     lines += [
-        f"  kept      {result.files} files, {result.dirs} folders, {size_text(result.bytes)}",
+        f"  kept      {counted(result.files, 'file')}, {counted(result.dirs, 'folder')},"
+        f" {size_text(result.bytes)}",
         f"  new       {size_text(result.new_bytes)}, stored as {size_text(result.stored_bytes)}"
-        f" in {result.packs} packs",
-        f"  left out  {result.omissions} omissions, {result.excluded} excluded,"
+        f" in {counted(result.packs, 'pack')}",
+        f"  left out  {counted(result.omissions, 'omission')}, {result.excluded} excluded,"
         f" {result.redacted} redacted, {result.vanished} vanished",
     ]
     omitted = [one for one in result.left_out if one.kind is OmissionClass.OMISSION]

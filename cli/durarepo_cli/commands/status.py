@@ -16,7 +16,7 @@ from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
-from durarepo_cli.output import path_fields, quoted, size_text, time_text
+from durarepo_cli.output import counted, path_fields, quoted, size_text, time_text
 
 _OVERDUE_SECONDS = 26 * 3600  # spec/cli.md 5, AICEP 10.5.7
 
@@ -111,7 +111,7 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
         ("last success", f"{time_text(status.last_success) or 'never'}{_late(status)}"),
     ]
     if newest is not None:
-        lines.append(("newest", f"{newest.files} files, {size_text(newest.bytes)}"))
+        lines.append(("newest", f"{counted(newest.files, 'file')}, {size_text(newest.bytes)}"))
     if status.omissions_since is not None:
         lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
     left = status.registry_expires - now

@@ -15,7 +15,7 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
-from durarepo.repository.problems import Problem
+from durarepo.repository.problems import Problem, ProblemKind
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, exit_of_problems
@@ -93,8 +93,14 @@ def _tell(session: Session, verified: Verified) -> None:
 
 def _error_of(verified: Verified) -> DurarepoError | None:
     problems = verified.problems
+    if problems and all(problem.kind is ProblemKind.EXPIRED for problem in problems):
+        return TrustError(
+            "verify",
+            "data of an expired manifest was not decrypted, only compared with its digests",
+            hint="take a new snapshot with durarepo snapshot, then verify again",
+        )
     if problems:
-        message = f"{len(problems)} objects are not as they were signed"
+        message = f"objects that are not as they were signed: {len(problems)}"
         hint = "change nothing; bring the named objects back from a copy, then verify again"
         if exit_of_problems(problem.kind for problem in problems) == Exit.INTEGRITY:
             return IntegrityError("verify", message, hint=hint)
