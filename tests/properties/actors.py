@@ -255,7 +255,7 @@ class Stream:
             registry=self.open_registry(), stream=self.stream, epoch=found, sequence=sequence
         )
 
-    def statement(self, sequence: int, header: bytes, **changes: object) -> Statement:
+    def statement(self, sequence: int, header: bytes, /, **changes: object) -> Statement:
         """Return the statement of the next manifest."""
         epoch = self.record.epoch_of(sequence).number
         previous = self.digest(sequence - 1)
@@ -299,6 +299,7 @@ class Stream:
     def manifest(
         self,
         sequence: int,
+        /,
         *,
         statement: Callable[[bytes], bytes] = same,
         document: Callable[[bytes], bytes] = same,
