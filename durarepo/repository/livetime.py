@@ -30,7 +30,7 @@ class LiveTime:
         self._manifest: VerifiedManifest | None = None
         self.chain = Chain(repository)
         self.now = clock()
-        self._check_times()
+        check_registry_time(repository.registry, self.now)
 
     def admit(self, sequence: int) -> VerifiedManifest:
         """Return a manifest after full ingest, restorable at this moment.
@@ -56,13 +56,9 @@ class LiveTime:
         check_clock(now, self.now)
         self.now = now
         self._take_newer_registry()
-        self._check_times()
+        check_registry_time(self._repository.registry, now)
         if self._manifest is not None:
             self._check_restorable(self._manifest)
-
-    def _check_times(self) -> None:
-        check_clock(self.now, self.chain.high.clock)
-        check_registry_time(self._repository.registry, self.now)
 
     def _check_restorable(self, manifest: VerifiedManifest) -> None:
         check_restorable(

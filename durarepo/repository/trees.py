@@ -48,14 +48,14 @@ def iter_directory(reader: ChunkReader, tree: ChunkId) -> Iterator[Entry]:
         IntegrityError: ``tree-form``, ``entry``, ``name``, ``tree-order``, or why a chunk of it
             cannot be read.
     """
-    for _, leaf in _leaves(reader, tree):
+    for leaf in _leaves(reader, tree):
         yield from leaf.entries
 
 
-def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[tuple[ChunkId, Leaf]]:
+def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[Leaf]:
     whole = _read_tree(reader, tree)
     if isinstance(whole, Leaf):
-        yield tree, whole
+        yield whole
         return
     last = b""
     for first, chunk in whole.leaves:
@@ -65,7 +65,7 @@ def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[tuple[ChunkId, Leaf]
         if leaf.entries[0].name != first or first <= last:
             raise IntegrityError("tree-order", "leaves of a directory are not in ascending order")
         last = leaf.entries[-1].name
-        yield chunk, leaf
+        yield leaf
 
 
 def find_name(reader: ChunkReader, tree: ChunkId, name: bytes) -> Entry | None:
@@ -174,8 +174,7 @@ def walk(
         entry = next(here.entries, None)
         if entry is None:
             levels.pop()
-            above -= {here.tree, *(level.leaf for level in levels[-1:])}
-            above |= {level.tree for level in levels[-1:]}
+            above.discard(here.tree)
             yield Visit(Event.LEAVE, here.path, here.entry)
             continue
         below = _checked_path(here.path, entry.name)
@@ -183,7 +182,6 @@ def walk(
         if entry.type is not FileType.DIRECTORY or not is_entered:
             yield Visit(Event.ENTRY, below, entry)
             continue
-        above.add(here.leaf)
         _check_descent(entry, above, len(levels))
         yield Visit(Event.ENTER, below, entry)
         levels.append(_Level(reader, below, entry))
@@ -193,19 +191,13 @@ def walk(
 class _Level:
     """One directory that a walk is in."""
 
-    __slots__ = ("entries", "entry", "leaf", "path", "tree")
+    __slots__ = ("entries", "entry", "path", "tree")
 
     def __init__(self, reader: ChunkReader, path: bytes, entry: Entry) -> None:
         if entry.tree is None:
             raise ValueError("only a directory is entered")
         self.path, self.entry, self.tree = path, entry, entry.tree
-        self.leaf: ChunkId = entry.tree
-        self.entries = self._iterate(reader)
-
-    def _iterate(self, reader: ChunkReader) -> Iterator[Entry]:
-        for chunk, leaf in _leaves(reader, self.tree):
-            self.leaf = chunk
-            yield from leaf.entries
+        self.entries = iter_directory(reader, entry.tree)
 
 
 def _checked_path(folder: bytes, name: bytes) -> bytes:

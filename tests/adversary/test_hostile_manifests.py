@@ -242,6 +242,9 @@ def test_a_path_of_more_than_4096_bytes_is_refused(scene: Scene, depth: int, nam
     commit(scene, nest(chunks, depth, name), chunks=chunks)
 
     assert refusal(scene) == "integrity.path"
+    with scene.open() as repository, pytest.raises(IntegrityError) as caught:
+        list(ls(repository, "1", ROOT, now=NOW, recursive=True))
+    assert caught.value.code == "integrity.path"
 
 
 def test_a_path_that_is_deep_and_short_enough_comes_back(scene: Scene) -> None:

@@ -26,6 +26,7 @@ from durarepo.core.names import Digest, Sequence
 from durarepo.local.lock import RunLock
 from durarepo.local.statefiles import HighWater, StateFiles
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
+from durarepo.repository import chain as chain_module
 from durarepo.repository import openpack
 from durarepo.repository.repository import Repository
 from tests.adversary.scene import NOW, ROOT, Scene, fill_catalog, verified
@@ -171,6 +172,19 @@ def test_an_expired_manifest_is_refused_with_the_archival_command(
     assert "checkout --archival --at 1" in caught.value.hint
     assert not (scene.folder / "out").exists()
     assert run(repository, clock=at(EXPIRES - 1)).sequence == 1
+
+
+def test_an_expired_manifest_is_not_even_opened_for_its_paths(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Expiry comes before the nested part: 4.28 before 4.30."""
+    opened: list[object] = []
+    monkeypatch.setattr(chain_module, "open_nested", lambda *given: opened.append(given))
+
+    with pytest.raises(FreshnessError):
+        run(repository, clock=at(EXPIRES))
+
+    assert opened == []
 
 
 def test_nothing_is_decrypted_once_the_manifest_has_expired_after_ingest(
