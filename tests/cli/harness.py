@@ -117,6 +117,12 @@ class Cli:
         return self.home / "var" / "state" / stream
 
 
+def copied(cli: Cli, folder: Path) -> Cli:
+    """Return the same stream in a new home of its own; its root stays where it is."""
+    subprocess.run(["cp", "-a", str(cli.home), str(folder / "copy")], check=True)
+    return Cli(folder / "copy")
+
+
 def checked(ran: Ran) -> Ran:
     """Fail if a traceback shows, or if the program called itself broken."""
     for text in (ran.stdout, ran.stderr):

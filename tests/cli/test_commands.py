@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import NAMES, fill
-from tests.cli.harness import Cli
+from tests.cli.harness import Cli, Ran, checked, copied
 from tests.cli.schema import check
 
 
@@ -86,7 +87,7 @@ def test_a_put_only_machine_writes_and_never_reads(cli: Cli) -> None:
 
 def test_a_snapshot_of_an_unchanged_tree_is_a_new_manifest(kept: Cli, tmp_path: Path) -> None:
     """By hand it always makes one; only a timer's is spared (spec/cli.md 4)."""
-    cli = _copy(kept, tmp_path)
+    cli = copied(kept, tmp_path)
 
     by_hand = cli.run("snapshot", "--json").json()
     by_timer = cli.run("snapshot", "--type", "auto", "--json").json()
@@ -96,12 +97,6 @@ def test_a_snapshot_of_an_unchanged_tree_is_a_new_manifest(kept: Cli, tmp_path: 
     assert (by_timer["status"], by_timer["sequence"]) == ("ok", 4)
     assert (again["status"], again["sequence"]) == ("noop", None)
     check("snapshot", again)
-
-
-def _copy(cli: Cli, folder: Path) -> Cli:
-    """Return the same stream in a home of its own; its root stays where it is."""
-    subprocess.run(["cp", "-a", str(cli.home), str(folder / "copy")], check=True)
-    return Cli(folder / "copy")
 
 
 def test_an_unreadable_file_ends_with_1_and_is_named(fresh: Cli) -> None:
@@ -478,7 +473,7 @@ def test_a_destination_without_a_parent_ends_with_2(kept: Cli, tmp_path: Path) -
 
 def test_the_usual_destination_is_in_the_state_folder(kept: Cli, tmp_path: Path) -> None:
     """Without a name it goes where nothing is in the way."""
-    cli = _copy(kept, tmp_path)
+    cli = copied(kept, tmp_path)
 
     ran = cli.run("checkout", "--scratch", "--json")
 
@@ -532,7 +527,7 @@ def test_explain_takes_a_code_as_it_is_printed(cli: Cli) -> None:
     assert cli.run("explain", "trust.rolback", "--json").error()["code"] == "select.no-code"
 
 
-def test_quickstart_goes_from_nothing_to_a_proven_copy(cli: Cli) -> None:
+def test_quickstart_goes_from_nothing_to_a_provencopied(cli: Cli) -> None:
     """The first command of the README is the first impression."""
     root = cli.home / "work" / "My Notes!"
     root.mkdir()
@@ -560,7 +555,7 @@ def test_quickstart_refuses_what_it_cannot_keep(cli: Cli) -> None:
 
 def test_progress_goes_to_stderr_and_only_as_asked(kept: Cli, tmp_path: Path) -> None:
     """A bar in a log is noise, and on stdout it would be damage."""
-    cli = _copy(kept, tmp_path)
+    cli = copied(kept, tmp_path)
 
     plain = cli.run("snapshot")
     machine = cli.run("snapshot", "--progress", "json", "--json")
@@ -571,3 +566,53 @@ def test_progress_goes_to_stderr_and_only_as_asked(kept: Cli, tmp_path: Path) ->
     assert lines
     for line in lines:
         check("progress", line)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_snapshot_that_is_stopped_leaves_nothing_half_done(
+    fresh: Cli, number: int, code: int
+) -> None:
+    """A shutdown in the middle of a run is everyday life."""
+    for at in range(3000):
+        (_root(fresh) / f"{at:04}").write_bytes(os.urandom(3000))
+    process = subprocess.Popen(
+        fresh.command("snapshot", "--progress", "json", "--json"),
+        env=fresh.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    ran = checked(Ran(process.returncode, stdout, stderr))
+
+    assert ran.code == code
+    assert str(ran.error()["code"]) in ("run.terminated", "run.interrupted")
+    assert fresh.run("log").stdout == b""
+    assert fresh.run("snapshot", "--json").json()["sequence"] == 1
+    assert fresh.run("verify", "--data").code == 0
+
+
+def test_a_list_that_fails_ends_with_the_error_as_its_last_line(fresh: Cli) -> None:
+    """Half a list must not be taken for a whole one."""
+    for folder in range(40):
+        (_root(fresh) / f"{folder:02}").mkdir()
+        for at in range(100):
+            (_root(fresh) / f"{folder:02}" / f"{at:03}-{'x' * 200}").touch()
+    assert fresh.run("snapshot").code == 0
+    told = fresh.run("show", "1", "--json").json()["objects"]
+    assert isinstance(told, list)
+    (name,) = [str(one["name"]) for one in told if one["kind"] == "pack"][:1]
+    path = fresh.repository() / "objects" / name[:2] / name
+    data = bytearray(path.read_bytes())
+    for at in range(200, len(data), 4096):
+        data[at] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data)
+
+    ran = fresh.run("ls", "1", "--recursive", "--json")
+
+    assert ran.code == 20
+    assert str(ran.error()["code"]).startswith("integrity.")
+    assert ran.stderr == b""

@@ -2,23 +2,37 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from tests.cli.harness import Cli, in_terminal
+from tests.cli.conftest import fill
+from tests.cli.harness import Cli, copied, in_terminal
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """A stream with one manifest; tests take a copy."""
+    cli = Cli(tmp_path_factory.mktemp("source") / "home")
+    root = cli.home / "work" / "notes"
+    root.mkdir()
+    fill(root)
+    assert cli.run("init", "--stream", "notes", "--root", str(root)).code == 0
+    assert cli.run("snapshot").code == 0
+    return cli
 
 
 @pytest.fixture
-def kept(fresh: Cli) -> Cli:
-    """A stream with one manifest."""
-    assert fresh.run("snapshot").code == 0
-    return fresh
+def kept(source: Cli, tmp_path: Path) -> Cli:
+    """A stream with one manifest, of this test alone."""
+    return copied(source, tmp_path)
 
 
 def _answer(cli: Cli) -> bytes:
-    issued = str(cli.run("status", "--json").json()["last_success"])
-    assert datetime.fromisoformat(issued).tzinfo == UTC
-    return f"notes {issued[:10]}".encode()
+    """Return the words that agree, with the day on which the manifest was issued."""
+    (run,) = (cli.state() / "runs.jsonl").read_bytes().splitlines()
+    issued = datetime.fromtimestamp(json.loads(run)["value"]["issued"], UTC)
+    return f"notes {issued:%Y-%m-%d}".encode()
 
 
 def _log(cli: Cli) -> list[dict[str, object]]:
