@@ -34,6 +34,8 @@ from durarepo.sealing import (
 from tests.properties.actors import Stream, identities
 
 PLACE = Compartment(stream="notes", epoch=1, compartment="main")
+READER = Stream()
+EXPECTED = READER.expected(1)
 
 
 def pack_of(
@@ -126,8 +128,7 @@ def test_every_box_opens_for_each_recipient(
 @given(st.binary(max_size=4000))
 def test_any_bytes_in_place_of_a_sealed_thing_are_refused_with_a_code(data: bytes) -> None:
     """A store may give back anything."""
-    stream = Stream()
-    expected = stream.expected(1)
+    stream, expected = READER, EXPECTED
     whole = data + bytes(SIZE_CLASSES[0] - len(data))
     owner = stream.owner_digest
     for raw in (data, whole, b"\x01" + whole[1:]):
@@ -195,7 +196,7 @@ def _derived(secrets: list[bytes], data: bytes) -> set[bytes]:
     """Return every 32-byte key that follows from some secrets by the format's derivations."""
     labels = ("chunk-id", "slot", "mark", "index", "cut", "registry-slot", "registry-seal")
     salts = {data[1:33], data[:32], bytes(32)}
-    keys = {one[at : at + 32] for one in secrets for at in range(0, len(one) - 31, 32)}
+    keys = {one[at : at + 32] for one in secrets for at in (0, len(one) - 32)}
     for _ in range(2):
         keys |= {primitives.derive_subkey(key, label) for key in keys for label in labels}
         keys |= {primitives.derive_subkey(key, "evidence") for key in keys}
