@@ -76,6 +76,7 @@ def test_a_header_comes_apart_as_it_was_put_together() -> None:
         replace(INDEX, lengths=(10, 21, 4)),
         replace(INDEX, lengths=(10, CHUNK_MAX_BYTES + 1, 5)),
         replace(INDEX, frames=(INDEX.frames[0],)),
+        replace(INDEX, lengths=(10, 20, 5, 7), kinds=bytes(4), ids=INDEX.ids + INDEX.ids[:1]),
         replace(INDEX, frames=(frame(plain_length=31), INDEX.frames[1])),
         replace(INDEX, frames=(frame(chunk_count=0), INDEX.frames[1])),
         replace(INDEX, frames=(frame(chunk_count=1), INDEX.frames[1])),

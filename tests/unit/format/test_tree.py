@@ -153,6 +153,14 @@ def test_a_field_out_of_bounds_is_refused(kind: FileType, changes: dict[int, Val
     assert code(altered(entry(kind), changes)) == "integrity.entry"
 
 
+def test_an_empty_file_has_neither_hash_nor_content() -> None:
+    """An empty file that says where its bytes lie has some (format 6.3)."""
+    assert code(altered(entry(), {9: 0, 11: LIST}, 10)) == "integrity.entry"
+    assert code(altered(entry(), {9: 0})) == "integrity.entry"
+    assert code(altered(entry(), {}, 10)) == "integrity.entry"
+    assert parse_entry(altered(entry(), {9: 0}, 10)).size == 0
+
+
 @pytest.mark.parametrize("value", [None, 0, [], b"", "x", {}, {0: b"a"}])
 def test_what_is_no_entry_is_refused(value: Value) -> None:
     """A leaf may hold anything; only maps of the right form are entries."""
