@@ -78,6 +78,7 @@ from durarepo.sealing import ChunkNamer, PackSealer
 from durarepo.source.mounts import MountTable, read_mounts
 from durarepo.source.opening import open_root
 from durarepo.source.walk import Enter, WalkRules, walk
+from durarepo.store.atomic import make_folder
 
 DIRS_FACT = "dirs-of"
 """The catalogue's fact that names the complete manifest whose directories it has."""
@@ -160,6 +161,7 @@ def snapshot(
     ):
         work.clean_after_kill()
         repository.store.remove_leftovers(lock)
+        make_folder(repository.places.state)  # it may have been lost
         if lock.takeover is not None:
             repository.audit.append("lock-takeover", {}, _instant(clock))
         run = _Run(repository, request, clock=clock, progress=progress)

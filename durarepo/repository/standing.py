@@ -138,9 +138,11 @@ def find_standing(repository: Repository, journal: Journal) -> Standing:
     left = [] if generation is None or generation.is_complete else list(generation.records)
     live = repository.state.live_pins()
     if head and (live is None or live.head.sequence != head):
-        live = _end_bookkeeping(repository, chain, head, left) or _from_chain(
-            repository, chain, head
-        )
+        # Marks are there from init on: without them the state was lost, and the journal, which
+        # knows one manifest at most, does not bring it back.
+        is_lost = repository.state.high_water() is None
+        live = None if is_lost else _end_bookkeeping(repository, chain, head, left)
+        live = live or _from_chain(repository, chain, head)
     standing = Standing(
         head=None if live is None else live.head,
         complete=None if live is None else live.complete,

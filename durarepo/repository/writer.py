@@ -178,7 +178,7 @@ class PackWriter:
             self._trees = _Lane()
         for lane in (self._data, self._trees):
             while lane.frames:
-                self._put_pack(lane, self._final_size(lane.cost))
+                self._put_pack(lane, self._final_size(lane))
 
     def close(self) -> None:
         """Stop the workers; what was not stored is forgotten."""
@@ -197,16 +197,26 @@ class PackWriter:
             lane.take(lane.queued.popleft().result())
             largest = self._classes[-1]
             while lane.cost + self._overhead > largest or _is_index_full(lane):
-                self._put_pack(lane, min(largest, self._final_size(lane.cost)))
+                self._put_pack(lane, min(largest, self._final_size(lane)))
 
-    def _final_size(self, cost: int) -> int:
-        """Return the size class for what is left, in bytes (format 5, decision 0003)."""
-        needed = cost + self._overhead
+    def _final_size(self, lane: _Lane) -> int:
+        """Return the size class for what is left, in bytes (format 5, decision 0003).
+
+        Either one class takes all, or the next smaller one is filled and the rest goes on;
+        chunks are not cut, so filling one may leave more room unused than it saves.
+        """
+        needed = lane.cost + self._overhead
         for size in self._classes:
             if needed <= size <= needed * (1 + PADDING_SHARE) + PADDING_BYTES:
                 return size
         filled = [size for size in self._classes if size <= needed]
-        return filled[-1] if filled else self._classes[0]
+        if len(filled) in (0, len(self._classes)):
+            return filled[-1] if filled else self._classes[0]
+        chosen, rest = _fill(lane.frames, filled[-1] - self._overhead)
+        used, left = (sum(frame.cost for frame in part) + self._overhead for part in (chosen, rest))
+        after = next(size for size in self._classes if size >= min(left, self._classes[-1]))
+        whole = self._classes[len(filled)]
+        return whole if whole - needed <= filled[-1] - used + after - left else filled[-1]
 
     def _put_pack(self, lane: _Lane, size: int) -> None:
         """Fill a pack of ``size`` bytes, or the next class that takes a frame, from a lane."""
@@ -295,7 +305,7 @@ def _fill(frames: list[_Frame], room: int) -> tuple[list[_Frame], list[_Frame]]:
 
 def _cut_to(frame: _Frame, room: int) -> tuple[_Frame, _Frame] | None:
     """Return the frame as two, of which the first fits into ``room``; None where none does."""
-    count = len(frame.ids) * room // frame.cost
+    count = _count_within(frame, room)
     if count < 1:
         return None
     plain = frame.payload
@@ -307,6 +317,17 @@ def _cut_to(frame: _Frame, room: int) -> tuple[_Frame, _Frame] | None:
             return first, _part(frame, plain, count, len(frame.ids))
         count = count * 3 // 4
     return None
+
+
+def _count_within(frame: _Frame, room: int) -> int:
+    """Return how many of the first chunks are likely to fit, if they deflate like the whole."""
+    ratio = len(frame.payload) / sum(frame.lengths)
+    room -= _FRAME_ROW_BYTES + TAG_BYTES
+    for count, length in enumerate(frame.lengths):
+        room -= int(length * ratio) + _CHUNK_ROW_BYTES
+        if room < 0:
+            return count
+    return len(frame.ids) - 1
 
 
 def _part(frame: _Frame, plain: bytes, begin: int, end: int) -> _Frame:
