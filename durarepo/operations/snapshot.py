@@ -512,7 +512,7 @@ class _Hand:
     def note_file(self, path: bytes, line: Line) -> None:
         """Remember a file until all that it needs is durable."""
         self._pending.append((path, line))
-        if len(self._pending) >= _MARKS_AT_ONCE:
+        if len(self._pending) % _MARKS_AT_ONCE == 0:
             self._note_durable_files()
 
     def _note_pack(self, new: NewPack) -> None:

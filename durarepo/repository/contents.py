@@ -124,14 +124,15 @@ class FileKeeper:
         return self._keep_large(dirfd, listed, file_system)
 
     def _keep_small(self, dirfd: int, name: bytes, read: SmallRead, file_system: bytes) -> Kept:
-        told = self._metadata.describe(dirfd, name, read.stat, file_system=file_system)
         owners: set[int] = set()
-        entry = told.entry
+        digest: FileHash | None = None
         if read.data:
             digest = FileHash(hashlib.sha256(read.data).digest())
             owners.add(self._sink.put(ChunkKind.DATA, read.data, digest)[1])
-            entry = replace(entry, sha256=digest)
-        return self._with_xattrs(entry, told.unread, owners)
+        told = self._metadata.describe(
+            dirfd, name, read.stat, file_system=file_system, sha256=digest
+        )
+        return self._with_xattrs(told.entry, told.unread, owners)
 
     def _is_database(self, dirfd: int, name: bytes, stat: os.stat_result) -> bool:
         if stat.st_size < _SAMPLE_BYTES:
@@ -235,7 +236,7 @@ class FileKeeper:
         return ChunkList(depth, tuple(runs))
 
     def _with_xattrs(self, entry: Entry, unread: tuple[Unread, ...], owners: set[int]) -> Kept:
-        if any(
+        if entry.xattrs and any(
             len(value) > XATTR_INLINE_BYTES for _, value in entry.xattrs if type(value) is bytes
         ):
             entry = replace(

@@ -6,6 +6,7 @@ any point loses at most the unfinished pack, and a manifest that was put is foun
 Source: spec/format.md 8, 9 and 12 (laws 3 and 5). Start at `find_standing`.
 """
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
 
 _PACK, _FILES, _PUBLISH, _LOOSE = 1, 2, 3, 4
+_MARK = struct.Struct(">HBII")
 ANY_TIME = 1 << 61
 """Stands for the live time where a writer looks at its own chain: writing never stops for a
 clock that is behind (format 11); a reader never uses it."""
@@ -80,11 +82,12 @@ def pack_record(pin: Pin) -> bytes:
 
 def files_record(marks: Iterable[FileMark]) -> bytes:
     """Return the record of files that lie whole in durable packs."""
-    rows: list[Value] = [
-        [mark.path, mark.record, mark.entry, [bytes.fromhex(name) for name in mark.packs]]
-        for mark in marks
-    ]
-    return encode([_FILES, rows])
+    parts: list[bytes] = []  # packed by hand: there is one for each file of a first snapshot
+    for mark in marks:
+        names = bytes.fromhex("".join(mark.packs))
+        lengths = map(len, (mark.path, mark.record, mark.entry, names))
+        parts += (_MARK.pack(*lengths), mark.path, mark.record, mark.entry, names)
+    return encode([_FILES, b"".join(parts)])
 
 
 def loose_record(names: Iterable[ObjectName]) -> bytes:
@@ -110,15 +113,19 @@ def _parse_pack(value: Value) -> Pin:
             raise IntegrityError("journal", "record of a pack has another form")
 
 
-def _parse_files(rows: list[Value]) -> list[FileMark]:
+def _parse_files(data: bytes) -> list[FileMark]:
     marks: list[FileMark] = []
-    for row in rows:
-        match row:
-            case [bytes() as path, bytes() as record, bytes() as entry, list() as names]:
-                packs = tuple(ObjectName(n.hex()) for n in names if isinstance(n, bytes))
-                marks.append(FileMark(path, record, entry, packs))
-            case _:
-                raise IntegrityError("journal", "record of a file has another form")
+    at = 0
+    while at < len(data):
+        begin = at + _MARK.size
+        cells: list[bytes] = []
+        for length in _MARK.unpack_from(data, at):
+            cells.append(data[begin : begin + length])
+            begin += length
+        path, record, entry, names = cells
+        packs = tuple(ObjectName(names[n : n + 32].hex()) for n in range(0, len(names), 32))
+        marks.append(FileMark(path, record, entry, packs))
+        at = begin
     return marks
 
 
@@ -296,8 +303,8 @@ def _take_over(
                     standing.taken_over[pin.name] = pin
                 elif size is not None:
                     left.add(pin.name)
-            case [2, list() as rows] if same_head:
-                standing.files += _parse_files(rows)
+            case [2, bytes() as packed] if same_head:
+                standing.files += _parse_files(packed)
             case [4, list() as names]:
                 left.update(ObjectName(name.hex()) for name in names if isinstance(name, bytes))
             case _:

@@ -19,6 +19,7 @@ from typing import Final
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import SourceError, VanishedError
 from durarepo.core.limits import XATTRS_MAX_COUNT
+from durarepo.core.names import FileHash
 from durarepo.source.mounts import link_group
 
 _TYPES: Final = {
@@ -80,7 +81,13 @@ class MetadataReader:
         self._statx = _Statx()
 
     def describe(
-        self, dirfd: int, name: bytes, stat: os.stat_result, *, file_system: bytes = b"/"
+        self,
+        dirfd: int,
+        name: bytes,
+        stat: os.stat_result,
+        *,
+        file_system: bytes = b"/",
+        sha256: FileHash | None = None,
     ) -> Description:
         """Return the entry of ``name`` in ``dirfd``.
 
@@ -89,9 +96,10 @@ class MetadataReader:
             name: a name in it, or ``.`` for the directory itself.
             stat: what is known of it; of a file that was read, the stat of that read.
             file_system: mount point the directory lies on, for hard-link groups.
+            sha256: of the content, where the caller knows it.
 
         Returns:
-            The entry without tree, content and hash; its size is that of ``stat`` for files.
+            The entry without tree and content; its size is that of ``stat`` for files.
 
         Raises:
             VanishedError: it is gone.
@@ -117,6 +125,7 @@ class MetadataReader:
             if is_linked and kind is not FileType.DIRECTORY
             else None,
             target=_target(dirfd, name) if kind is FileType.SYMLINK else None,
+            sha256=sha256,
         )
         return Description(entry=entry, unread=unread)
 
