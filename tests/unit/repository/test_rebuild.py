@@ -83,6 +83,7 @@ def test_without_pins_every_whole_pack_of_any_epoch_is_found(scene: Scene) -> No
 @pytest.mark.parametrize("at", [5, 5000, -50, -1])
 def test_without_pins_a_damaged_pack_is_never_taken(scene: Scene, at: int) -> None:
     """Only the whole pack vouches for its index; a changed frame would be pinned for ever."""
+    data, name = bytearray(), ""
     for name in [pin.hex() for pin in scene.stream.pins]:
         path = scene.object_path(name)
         data = bytearray(path.read_bytes())
