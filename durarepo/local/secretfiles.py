@@ -86,19 +86,7 @@ def write_secret_new(path: bytes, data: bytes) -> None:
     if len(data) > SECRET_MAX_BYTES:
         raise ValueError(f"a key file is at most {SECRET_MAX_BYTES} bytes")
     folder, name = os.path.split(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        make_folder(folder)
-    checked = _open_checked(folder, path)
-    try:
-        if stat.S_IMODE(os.fstat(checked).st_mode) & _OTHERS:
-            raise _folder_mode(folder, path)
-        if any(tag in _ACL_GRANTS for tag, _ in _acl(checked, path, kind="default")):
-            raise _acl_refused(folder)  # the new file would inherit the grant
-        parent = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=checked)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    finally:
-        os.close(checked)
+    parent = _open_for_new(folder, path)
     try:
         with UnfinishedFile(parent, folder) as file:
             file.write(data)
@@ -110,6 +98,33 @@ def write_secret_new(path: bytes, data: bytes) -> None:
                 )
     finally:
         os.close(parent)
+
+
+def prepare_secret_folder(folder: bytes) -> None:
+    """Make a folder for key files, 0700, or find that one is there that may hold them.
+
+    Raises:
+        KeyMaterialError: ``folder-mode``, ``acl``: it is not this user's alone.
+        StoreError: it cannot be made.
+    """
+    folder = os.path.abspath(folder)
+    os.close(_open_for_new(folder, folder))
+
+
+def _open_for_new(folder: bytes, path: bytes) -> int:
+    if not os.path.isdir(folder):
+        make_folder(folder)
+    checked = _open_checked(folder, path)
+    try:
+        if stat.S_IMODE(os.fstat(checked).st_mode) & _OTHERS:
+            raise _folder_mode(folder, path)
+        if any(tag in _ACL_GRANTS for tag, _ in _acl(checked, path, kind="default")):
+            raise _acl_refused(folder)  # the new file would inherit the grant
+        return os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=checked)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(checked)
 
 
 @dataclass(slots=True)

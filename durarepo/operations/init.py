@@ -45,7 +45,7 @@ from durarepo.local.configuration import (
 )
 from durarepo.local.placement import check_outside
 from durarepo.local.places import Places
-from durarepo.local.secretfiles import write_secret_new
+from durarepo.local.secretfiles import prepare_secret_folder, write_secret_new
 from durarepo.local.statefiles import HighWater, StateFiles
 from durarepo.repository.repository import registry_slot
 from durarepo.sealing import seal_box, seal_registry, sign_document
@@ -125,6 +125,7 @@ def initialise(request: InitRequest, *, now: int) -> Initialised:
         raise ConfigurationError(
             "recipients", f"at most {_DATA_RECIPIENTS_MAX - 2} more recipients"
         )
+    _prepare_key_folders(request)
     registry = _registry(config, keys, data, now)
     _write_registry(request.places, keys, registry)
     card = _write_keys(request, keys, data)
@@ -211,6 +212,23 @@ def _check_new(request: InitRequest) -> None:
                 f"there are {what} of a stream '{request.stream}' in {shown(folder)} already",
                 hint="move that folder away if it is what an interrupted init left behind",
             )
+
+
+def _prepare_key_folders(request: InitRequest) -> None:
+    """Refuse, before anything is made, folders that the keys cannot be written to."""
+    name = request.stream.encode()
+    owned = (keyring.IDENTITY, keyring.OWNER, name + b".card", name + b".keys")
+    for folder in (request.places.keys, request.out):
+        if folder is None:
+            continue
+        prepare_secret_folder(folder)
+        for taken in (os.path.join(folder, one) for one in owned):
+            if os.path.lexists(taken):
+                raise ConfigurationError(
+                    "exists",
+                    f"{shown(taken)} is there already",
+                    hint="name another folder, or move it away if it is not needed",
+                )
 
 
 def _recipient(text: str) -> bytes:
