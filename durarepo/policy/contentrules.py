@@ -1,0 +1,229 @@
+"""What content rules say of bytes: the patterns compiled, and what is asked beyond a pattern.
+
+An engine only says which rules may hold; here they are confirmed with the standard library, so
+that every engine comes to the same decision. A match is looked at and never kept or shown.
+Source: spec/exclusion.md 3. Start at `ContentRules`.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from durarepo.policy.content_table import CONTENT_RULES, WIDE_PROBE, WIDE_RUN
+from durarepo.policy.rules import Check, ContentRule, Scope, Word
+from durarepo.policy.values import (
+    is_drawn,
+    is_password,
+    is_placeholder,
+)
+
+REACH_BYTES = 8192
+"""How far before and after a match a check may look."""
+
+START_BYTES = 64
+"""How many first bytes of a file the rules of its start look at."""
+
+_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/_\\\s-]")
+_BASE64_NOISE = re.compile(rb"\\[rn]|\\|\s")
+_URLSAFE = bytes.maketrans(b"-_", b"+/")
+_PRIVATE_MEMBER_LEAST = 42
+_WIDE_RUN = re.compile(WIDE_RUN.encode("latin-1"))
+_ESCAPE_BEFORE = re.compile(rb"(?:\\[nrt]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\[[0-9;]{1,8}m)\Z")
+_ESCAPE_BYTES = 12
+_IS_WORD = [(chr(one).isalnum() and one < 0x80) or one == 0x5F for one in range(256)]  # noqa: PLR2004
+_BODY = re.compile(
+    rb"(?:\\{0,2}[rn]|\s|[>|*#\"'+.-]|(?:Proc-Type|DEK-Info|Version|Comment|Hash)[^\r\n\\]{0,200}"
+    rb"|%0[AaDd]){0,64}?[A-Za-z0-9+/]{32}"
+)
+_BODY_REACH = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a value stands, as offsets, and the rule that says so."""
+
+    start: int
+    stop: int
+    rule: str
+
+
+class _Compiled:
+    """A rule with its pattern."""
+
+    def __init__(self, rule: ContentRule) -> None:
+        self.rule = rule
+        flags = re.DOTALL if rule.at_start else 0
+        self.pattern = re.compile(rule.pattern.encode("latin-1"), flags)
+        self.group: str | int = "secret" if "secret" in self.pattern.groupindex else 0
+        self._check = _CHECKS[rule.check]
+
+    def matches(self, data: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
+        """Yield confirmed matches that begin in ``start`` to ``stop``."""
+        match = self.pattern.search(data, start)
+        while match is not None and match.start() < stop:
+            at = match.start()
+            if self.rule.at_word and not _begins_word(data, at):
+                start = at + 1
+            else:
+                start = max(match.end(), at + 1)
+                if self._check(match, self.group):
+                    yield match
+            match = self.pattern.search(data, start)
+
+    def spans(self, data: bytes) -> Iterator[Span]:
+        """Yield where the values of this rule stand."""
+        for match in self.matches(data, 0, len(data)):
+            yield Span(*match.span(self.group), self.rule.id)
+
+
+class ContentRules:
+    """All content rules, compiled once; a rule's number is its place in `probes`."""
+
+    def __init__(self, rules: Sequence[ContentRule] = CONTENT_RULES) -> None:
+        """Compile ``rules``."""
+        self._starts = [_Compiled(one) for one in rules if one.at_start]
+        probed = [_Compiled(one) for one in rules if not one.at_start]
+        self._configuration = [one for one in probed if _only_configuration(one.rule)]
+        self._probed = [one for one in probed if not _only_configuration(one.rule)]
+        self.wide = len(self._probed)
+        self.by_id = {one.rule.id: one.rule for one in (*self._starts, *probed)}
+
+    @property
+    def probes(self) -> list[bytes]:
+        """What an engine looks for in any file, by number; the last is text of wide letters."""
+        return [*(_probe(one.rule) for one in self._probed), WIDE_PROBE.encode("latin-1")]
+
+    @property
+    def configuration_probes(self) -> list[bytes]:
+        """What an engine looks for in configuration files as well."""
+        return [_probe(one.rule) for one in self._configuration]
+
+    def rule(self, number: int) -> ContentRule:
+        """Return the rule of a number."""
+        return self._probed[number].rule
+
+    def first_match(
+        self, number: int, data: bytes, *, start: int, stop: int
+    ) -> re.Match[bytes] | None:
+        """Return the first confirmed match of a rule that begins in ``start`` to ``stop``."""
+        return next(self._probed[number].matches(data, start, stop), None)
+
+    def at_start(self, data: bytes) -> ContentRule | None:
+        """Return the rule that the first bytes of a file fit, or None."""
+        head = data[:START_BYTES]
+        for one in self._starts:
+            if one.pattern.match(head):
+                return one.rule
+        return None
+
+    def spans(self, numbers: Sequence[int], data: bytes) -> list[Span]:
+        """Return where values of the rules of these numbers stand that may be taken out."""
+        found: list[Span] = []
+        for number in numbers:
+            if number < self.wide and self._probed[number].rule.scope is Scope.SPAN:
+                found += self._probed[number].spans(data)
+        return found
+
+
+def narrowed(data: bytes) -> bytes:
+    """Return what text of two or four bytes a letter in ``data`` says, a run a line."""
+    return b"\n".join(run.replace(b"\0", b"") for run in _WIDE_RUN.findall(data))
+
+
+def has_body(match: re.Match[bytes], rule: ContentRule) -> bool:
+    """Return whether more than the header of a key stands there.
+
+    Only a PEM header can stand alone, as in documentation; every other rule for keys matches
+    a part of the key itself.
+    """
+    if rule.word is not Word.PRIVATE_KEYS:
+        return False
+    if rule.id not in ("key-pem", "key-openvpn", "key-nkey", "key-ssh2"):
+        return True
+    return _BODY.match(match.string, match.end(), match.end() + _BODY_REACH) is not None
+
+
+def _begins_word(data: bytes, at: int) -> bool:
+    """Return whether no word goes on at ``at``: an escape of JSON, a URL or a terminal is none."""
+    if at == 0 or not _IS_WORD[data[at - 1]]:
+        return True
+    return _ESCAPE_BEFORE.search(data[max(0, at - _ESCAPE_BYTES) : at]) is not None
+
+
+def _only_configuration(rule: ContentRule) -> bool:
+    return rule.scope is Scope.CONFIGURATION
+
+
+def _probe(rule: ContentRule) -> bytes:
+    return rule.probe.encode("latin-1")
+
+
+# --- what is asked beyond a pattern ---
+
+
+def _no_check(match: re.Match[bytes], group: str | int) -> bool:
+    del match, group
+    return True
+
+
+def _is_filled(match: re.Match[bytes], group: str | int) -> bool:
+    return not is_placeholder(match[group])
+
+
+def _is_drawn(match: re.Match[bytes], group: str | int) -> bool:
+    return is_drawn(match[group], strict=True)
+
+
+def _is_password(match: re.Match[bytes], group: str | int) -> bool:
+    return is_password(match[group])
+
+
+def _is_basic(match: re.Match[bytes], group: str | int) -> bool:
+    value = match[group]
+    try:
+        user, colon, password = base64.b64decode(value + b"=" * (-len(value) % 4)).partition(b":")
+    except binascii.Error:
+        return False
+    return bool(colon) and user.isascii() and is_password(password)
+
+
+def _is_private_jwk(match: re.Match[bytes], group: str | int) -> bool:
+    if is_placeholder(match[group]):
+        return False
+    start = max(0, match.start() - REACH_BYTES)
+    around = match.string[start : match.end() + REACH_BYTES]
+    if match["member"] == b"k":
+        return re.search(rb'"kty\\{0,3}"\s{0,16}:\s{0,16}\\{0,3}"oct', around) is not None
+    return len(match[group]) >= _PRIVATE_MEMBER_LEAST and b'"kty' in around
+
+
+def _holds_header(match: re.Match[bytes], group: str | int) -> bool:
+    """Decode the base64 around a match at every alignment and look for a header in it."""
+    del group
+    data = match.string
+    window = max(0, match.start() - REACH_BYTES)
+    before = _NO_BASE64.split(data[window : match.start()])[-1]
+    after = _NO_BASE64.split(data[match.end() : match.end() + REACH_BYTES], maxsplit=1)[0]
+    text = _BASE64_NOISE.sub(b"", before + match[0] + after).translate(_URLSAFE)
+    return any(_PEM.search(_decoded(text[shift:])) for shift in range(4))
+
+
+def _decoded(text: bytes) -> bytes:
+    return binascii.a2b_base64(text[: len(text) // 4 * 4])
+
+
+_CHECKS: dict[Check, Callable[[re.Match[bytes], str | int], bool]] = {
+    Check.NONE: _no_check,
+    Check.BASE64: _holds_header,
+    Check.JWK: _is_private_jwk,
+    Check.FILLED: _is_filled,
+    Check.RANDOM: _is_drawn,
+    Check.PASSWORD: _is_password,
+    Check.BASIC: _is_basic,
+}
+
+_PEM = re.compile(
+    next(one.pattern for one in CONTENT_RULES if one.id == "key-pem").encode("latin-1")
+)

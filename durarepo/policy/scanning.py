@@ -1,0 +1,178 @@
+"""Bytes scanned in windows: which content rules hold somewhere in a file, however it is read.
+
+Every match belongs to the one window in which it begins; windows overlap by more than the
+longest match and what its check looks at, so where a file is cut changes no decision.
+Source: spec/exclusion.md 3. Start at `Scan`, or `scan_whole` for what is in memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from durarepo.policy.contentrules import (
+    REACH_BYTES,
+    START_BYTES,
+    ContentRules,
+    has_body,
+    narrowed,
+)
+from durarepo.policy.rules import Scope
+
+MATCH_MAX_BYTES = 16 * 1024
+"""No pattern matches more."""
+
+OVERLAP_BYTES = MATCH_MAX_BYTES + 2 * REACH_BYTES
+WINDOW_BYTES = 1024 * 1024
+"""Smaller pieces are put together before they are looked at."""
+
+_OWN_BYTES = MATCH_MAX_BYTES + REACH_BYTES
+
+
+class Engine(Protocol):
+    """Tells cheaply which rules may hold; never leaves one out that does."""
+
+    name: str
+
+    def candidates(self, data: bytes) -> Sequence[int]:
+        """Return the numbers of `ContentRules.probes` that occur in ``data``."""
+        ...
+
+    def configuration_candidates(self, data: bytes) -> Sequence[int]:
+        """Return the numbers of `ContentRules.configuration_probes` that occur."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a scan found: ids of rules, never a value or its place.
+
+    ``whole`` take the file with them; ``spans`` only their value. ``hidden`` are spans in text
+    of wide letters, which nothing takes out. ``bodies`` are rules of which more than a header
+    stands there.
+    """
+
+    whole: frozenset[str] = frozenset()
+    spans: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    bodies: frozenset[str] = frozenset()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.whole or self.spans or self.hidden)
+
+    def first(self) -> str:
+        """Return the rule to name when the file goes as a whole."""
+        return min(self.whole or self.hidden or self.spans)
+
+
+CLEAN = Findings()
+
+
+class Scan:
+    """One file, fed from its first byte to its last in pieces of any size."""
+
+    def __init__(self, rules: ContentRules, engine: Engine) -> None:
+        """Prepare for one file."""
+        self._rules = rules
+        self._engine = engine
+        self._pieces: list[bytes] = []
+        self._pending = 0
+        self._tail = b""
+        self._owned = 0
+        self._is_begun = False
+        self._whole: set[str] = set()
+        self._spans: set[str] = set()
+        self._hidden: set[str] = set()
+        self._bodies: set[str] = set()
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+        self._pieces.append(data)
+        self._pending += len(data)
+        if self._pending >= WINDOW_BYTES:
+            self._look(is_last=False)
+
+    def feed_hole(self, length: int) -> None:
+        """Take a hole of zeros; nothing can match across more than the overlap of them."""
+        self.feed(bytes(min(length, OVERLAP_BYTES)))
+
+    def finish(self) -> Findings:
+        """Return what was found in all of the file."""
+        self._look(is_last=True)
+        if not (self._whole or self._spans or self._hidden):
+            return CLEAN
+        return Findings(
+            frozenset(self._whole),
+            frozenset(self._spans),
+            frozenset(self._hidden),
+            frozenset(self._bodies),
+        )
+
+    def _look(self, *, is_last: bool) -> None:
+        if self._tail or len(self._pieces) != 1:
+            window = b"".join((self._tail, *self._pieces))
+        else:
+            window = self._pieces[0]
+        if not self._is_begun:
+            self._look_at_start(window)
+        stop = len(window) if is_last else max(self._owned, len(window) - _OWN_BYTES)
+        for number in self._engine.candidates(window):
+            if number == self._rules.wide:
+                self._look_wide(window)
+            else:
+                self._confirm(number, window, start=self._owned, stop=stop)
+        keep = max(0, len(window) - OVERLAP_BYTES)
+        self._tail = window[keep:]
+        self._owned = stop - keep
+        self._pieces = []
+        self._pending = 0
+
+    def _look_at_start(self, window: bytes) -> None:
+        self._is_begun = True
+        rule = self._rules.at_start(window[:START_BYTES])
+        if rule is not None:
+            self._whole.add(rule.id)
+            self._bodies.add(rule.id)
+
+    def _confirm(self, number: int, window: bytes, *, start: int, stop: int) -> None:
+        match = self._rules.first_match(number, window, start=start, stop=stop)
+        if match is None:
+            return
+        rule = self._rules.rule(number)
+        if rule.scope is Scope.SPAN:
+            self._spans.add(rule.id)
+            return
+        self._whole.add(rule.id)
+        while match is not None:
+            if has_body(match, rule):
+                self._bodies.add(rule.id)
+                return
+            match = self._rules.first_match(number, window, start=match.end(), stop=stop)
+
+    def _look_wide(self, window: bytes) -> None:
+        narrow = narrowed(window)
+        for number in self._engine.candidates(narrow):
+            if number == self._rules.wide:
+                continue
+            if self._rules.first_match(number, narrow, start=0, stop=len(narrow)) is not None:
+                rule = self._rules.rule(number)
+                (self._hidden if rule.scope is Scope.SPAN else self._whole).add(rule.id)
+                if rule.scope is Scope.WHOLE:
+                    self._bodies.add(rule.id)
+
+
+@lru_cache(1)
+def shared_rules() -> ContentRules:
+    """Return the rules of the table, compiled once a process."""
+    return ContentRules()
+
+
+def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
+    """Return what is found in a file that is in memory; what most files cost is one look."""
+    if not engine.candidates(data) and rules.at_start(data) is None:
+        return CLEAN
+    scan = Scan(rules, engine)
+    scan.feed(data)
+    return scan.finish()
