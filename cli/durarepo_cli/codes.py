@@ -24,6 +24,11 @@ def exit_of_code(code: str) -> Exit:
 
 
 PAGES = {
+    "config.allow": Page(
+        "an [[allow]] entry cannot be accepted",
+        "its date is none, or more than 90 days off",
+        "write the date as YYYY-MM-DD, at most 90 days from now",
+    ),
     "config.destination": Page(
         "the destination of a restore cannot be used",
         "it has no name of its own, or the folder above it does not exist",
@@ -123,6 +128,11 @@ PAGES = {
         "there is no such manifest",
         "the number is too high, or nothing is that old",
         "choose one from `durarepo log`",
+    ),
+    "select.outside": Page(
+        "a path to judge lies in no root",
+        "the wrong folder was named, or none",
+        "name the root, and paths below it",
     ),
     "select.path": Page(
         "that is no path",
@@ -803,6 +813,11 @@ PAGES = {
         "something is not durarepo's to remove",
         "it was not made by a run of durarepo",
         "look at it, and remove it by hand",
+    ),
+    "policy.not-waivable": Page(
+        "no entry can keep that file",
+        "more than the header of a key stands there, or a path rule leaves it out",
+        "take the secret out of the file",
     ),
     "bug.unexpected": Page(
         "durarepo did what it never should",

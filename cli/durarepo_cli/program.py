@@ -47,6 +47,7 @@ COMMANDS = {
     "find": Row("find", "Find files by a pattern."),
     "verify": Row("verify", "Check that what is stored is what was signed."),
     "checkout": Row("checkout", "Restore into a new folder, held."),
+    "exclude": Row("exclude", "Ask what is left out, and add to it.", uses_keys=False),
     "held": Row("held", "Ask whether a folder may be started from.", uses_keys=False),
     "status": Row("status", "Show how the stream is, on one screen."),
     "keys": Row("keys", "Show which keys are here."),

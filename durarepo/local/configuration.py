@@ -334,3 +334,67 @@ def compose_configuration(config: StreamConfig) -> bytes:
     for root in config.roots:
         lines += ["", "[[root]]", f"path = {_quoted(root.path.decode())}"]
     return ("\n".join(lines) + "\n").encode()
+
+
+# --- additions to a text that people edit ---
+
+
+def compose_allow(*, path: str, content: str, rule: str, reason: str, until: str) -> bytes:
+    """Return the text of one ``[[allow]]`` table."""
+    rows = {"path": path, "content": content, "rule": rule, "reason": reason, "until": until}
+    lines = ["[[allow]]", *(f"{key} = {_quoted(value)}" for key, value in rows.items())]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def with_exclusion(text: bytes, pattern: str, *, root: bytes | None) -> bytes:
+    """Return the text of a stream.toml with one more pattern in ``exclude`` of a root.
+
+    All other lines stay as they are, comments included.
+
+    Args:
+        text: of a stream.toml that is accepted.
+        pattern: what to leave out.
+        root: path of the root; None where there is only one.
+
+    Raises:
+        ConfigurationError: ``invalid``: no such root, or several and none named.
+    """
+    config = parse_configuration(text)
+    chosen = [at for at, one in enumerate(config.roots) if root is None or one.path == root]
+    if len(chosen) != 1:
+        raise refused(
+            "invalid",
+            "stream.toml does not say which root is meant",
+            "name one of its roots with --root",
+        )
+    patterns = (*config.roots[chosen[0]].exclude, pattern)
+    row = f"exclude = [{', '.join(_quoted(one) for one in patterns)}]"
+    lines = _without_exclude(text.decode().splitlines(), chosen[0], row)
+    result = ("\n".join(lines) + "\n").encode()
+    if parse_configuration(result).roots[chosen[0]].exclude != patterns:
+        raise refused(
+            "invalid",
+            "'exclude' of that root is written in a way that cannot be added to",
+            "write the pattern into stream.toml yourself",
+        )
+    return result
+
+
+def _without_exclude(lines: list[str], number: int, row: str) -> list[str]:
+    """Return the lines with ``row`` instead of ``exclude`` in the root table of this number."""
+    kept: list[str] = []
+    root, is_list = -1, False
+    for line in lines:
+        stripped = line.strip()
+        if is_list:
+            is_list = not stripped.endswith("]")
+            continue
+        if stripped.startswith("[") and not is_list:
+            root += stripped.replace(" ", "").startswith("[[root]]")
+            is_here = root == number and stripped.replace(" ", "").startswith("[[root]]")
+            kept += [line, row] if is_here else [line]
+        elif root == number and stripped.partition("=")[0].strip() == "exclude":
+            is_list = not stripped.partition("#")[0].rstrip().endswith("]")
+        else:
+            kept.append(line)
+    return kept

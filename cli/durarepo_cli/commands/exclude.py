@@ -1,0 +1,126 @@
+"""``durarepo exclude``: ask what the policy leaves out, and add to it.
+
+Shows rules and places, never a value; a path that holds one is shown without it.
+Source: spec/cli.md 4, spec/exclusion.md. Start at `command`.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from durarepo_cli.command import Command, Group
+from durarepo_cli.context import Session, clock
+from durarepo_cli.output import path_fields, quoted
+
+if TYPE_CHECKING:
+    from durarepo.source.judging import Tested
+
+
+@click.group("exclude", cls=Group)
+def command() -> None:
+    """Ask what is left out of snapshots, and add to it."""
+
+
+@command.command("test", cls=Command)
+@click.option("--root", metavar="DIR", help="The folder that plays the root and the home.")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.pass_obj
+def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
+    """Say of each PATH what would become of it.
+
+    Needs no repository and no keys. Ends with 0 whatever the decision; a path that is not
+    there is judged by its name.
+    """
+    for tested in _tested(root, paths):
+        if session.output.is_json:
+            session.output.item(_fields(tested))
+        else:
+            said = f"{tested.decision}: {quoted(tested.path)}"
+            session.output.line(f"{said} ({tested.rule}, {tested.stage})" if tested.rule else said)
+
+
+@command.command("explain", cls=Command)
+@click.option("--root", metavar="DIR", help="The folder that plays the root and the home.")
+@click.argument("path", metavar="PATH")
+@click.pass_obj
+def explain(session: Session, /, root: str | None, path: str) -> None:
+    """Say why PATH is left out, redacted or kept."""
+    tested = next(_tested(root, (path,)))
+    rows = [
+        {"rule": row.id, "clause": str(row.word), "reason": row.reason, "source": row.source}
+        for row in tested.rows
+    ]
+    if session.output.is_json:
+        session.output.result({**_fields(tested), "waivable": tested.is_waivable, "rules": rows})
+        return
+    session.output.line(f"{tested.decision}: {quoted(tested.path)}")
+    for row in rows:
+        session.output.line(f"  {row['rule']}: {row['reason']} ({row['clause']})")
+    if tested.is_waivable:
+        session.output.line("  a header without a key: durarepo exclude allow can keep it")
+
+
+@command.command("add", cls=Command)
+@click.option("--root", metavar="DIR", help="The root that is meant, where there are several.")
+@click.argument("pattern", metavar="PATTERN")
+@click.pass_obj
+def add(session: Session, /, root: str | None, pattern: str) -> None:
+    """Leave out what PATTERN names, from the next snapshot on."""
+    from durarepo.operations.allow import add_exclusion  # noqa: PLC0415 - needs the crypto package
+
+    chosen = None if root is None else os.path.realpath(os.fsencode(root))
+    with session.open() as repository:
+        add_exclusion(repository, pattern, root=chosen)
+    if session.output.is_json:
+        session.output.result({"added": pattern})
+    else:
+        session.output.line("added; the next snapshot leaves it out")
+
+
+@command.command("allow", cls=Command)
+@click.option("--reason", metavar="TEXT", required=True, help="Why it is no key.")
+@click.argument("path", metavar="PATH")
+@click.pass_obj
+def allow(session: Session, /, reason: str, path: str) -> None:
+    """Keep PATH with the content it has now, for 90 days: a header in documentation.
+
+    Refused (31) where more than the header of a key stands there.
+    """
+    from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above
+
+    today = datetime.fromtimestamp(clock(), UTC).date()
+    with session.open() as repository:
+        tested = add_entry(repository, os.fsencode(path), reason=reason, today=today)
+    if session.output.is_json:
+        session.output.result({**path_fields("path", tested.path), "rule": tested.rule})
+    else:
+        session.output.line(f"allowed for 90 days: {quoted(tested.path)} ({tested.rule})")
+
+
+def _tested(root: str | None, paths: tuple[str, ...]) -> "Iterator[Tested]":
+    from durarepo.operations.exclude import judge_paths  # noqa: PLC0415 - compiles all rules
+
+    for folder, group in groupby(paths, key=lambda path: _root_of(root, os.fsencode(path))):
+        wanted = map(os.fsencode, group)
+        yield from judge_paths(folder, wanted if root else map(os.path.abspath, wanted))
+
+
+def _root_of(root: str | None, path: bytes) -> bytes:
+    """Return the given root, or the working folder, or the folder of a path outside of it."""
+    if root is not None:
+        return os.fsencode(root)
+    here, whole = os.getcwdb(), os.path.abspath(path)
+    return here if whole.startswith(here.rstrip(b"/") + b"/") else os.path.dirname(whole)
+
+
+def _fields(tested: "Tested") -> dict[str, object]:
+    return {
+        **path_fields("path", tested.path),
+        "decision": str(tested.decision),
+        "rule": tested.rule or None,
+        "stage": None if tested.stage is None else str(tested.stage),
+    }

@@ -1,0 +1,82 @@
+"""Add to what a stream leaves out, or settle that one file is documentation and no key.
+
+Writes stream.toml and nothing else; what it held before stays as it was, line by line.
+Source: spec/cli.md 4 (exclude add, allow), spec/exclusion.md 8. Start at `allow`.
+"""
+
+import os
+from datetime import date, timedelta
+
+from durarepo.core.errors import PolicyRefusedError, SelectionError
+from durarepo.crypto import primitives
+from durarepo.local.configuration import compose_allow, parse_configuration, with_exclusion
+from durarepo.local.places import CONFIGURATION
+from durarepo.policy.allow import ALLOW_DAYS_MAX
+from durarepo.repository.repository import Repository
+from durarepo.source.judging import ExclusionTest, Tested, read_whole
+from durarepo.store.atomic import replace_small
+
+
+def add_exclusion(repository: Repository, pattern: str, *, root: bytes | None) -> None:
+    """Add a pattern to ``exclude`` of a root in stream.toml.
+
+    Raises:
+        ConfigurationError: the root is not named there, or the pattern cannot be added.
+        StoreError: it cannot be written.
+    """
+    text = with_exclusion(repository.configuration_text, pattern, root=root)
+    _replace(repository, text)
+
+
+def allow(
+    repository: Repository, path: bytes, *, reason: str, today: date, days: int = ALLOW_DAYS_MAX
+) -> Tested:
+    """Add a reviewed entry for the content that a path has now.
+
+    Raises:
+        PolicyRefusedError: ``not-waivable``: what stands there is more than a header.
+        SelectionError: ``outside``: the path lies in no root.
+        SourceError: it cannot be read.
+        StoreError: stream.toml cannot be written.
+    """
+    real = os.path.realpath(path)
+    root = _root_of(repository, real)
+    tested = ExclusionTest(root).judge(real)
+    if not tested.is_waivable:
+        raise PolicyRefusedError(
+            "not-waivable",
+            "what stands there is no header alone, so no entry can keep it",
+            hint="see durarepo exclude explain; take the secret out of the file instead",
+        )
+    content = content_hash(repository, read_whole(real))
+    entry = compose_allow(
+        path=os.fsdecode(real),
+        content=content,
+        rule=tested.rule,
+        reason=reason,
+        until=(today + timedelta(days=min(days, ALLOW_DAYS_MAX))).isoformat(),
+    )
+    _replace(repository, repository.configuration_text.rstrip() + b"\n\n" + entry)
+    return tested
+
+
+def content_hash(repository: Repository, data: bytes) -> str:
+    """Return the keyed hash by which an ``[[allow]]`` entry knows a content."""
+    key = primitives.derive_subkey(repository.keys.naming.reveal(), "allow")
+    return primitives.keyed_hash(key, data).hex()
+
+
+def _root_of(repository: Repository, path: bytes) -> bytes:
+    for root in repository.configuration.roots:
+        if path.startswith(root.path.rstrip(b"/") + b"/"):
+            return root.path
+    raise SelectionError(
+        "outside",
+        "the path lies in no root of the stream",
+        hint="an entry is for a file that a snapshot would read",
+    )
+
+
+def _replace(repository: Repository, text: bytes) -> None:
+    parse_configuration(text)
+    replace_small(os.path.join(repository.places.repository, CONFIGURATION), text)
