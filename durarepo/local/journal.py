@@ -118,9 +118,16 @@ class Journal:
         self._add(_RECORD, record)
 
     def complete(self) -> None:
-        """Mark the generation as done: a later run has nothing to resume; then close it."""
+        """Mark the generation as done: a later run has nothing to resume; then close it.
+
+        What nobody will resume is not kept either: only the header stays.
+        """
         self._add(_COMPLETE, b"")
         self.close()
+        found = _parse(read_small(self._current, JOURNAL_MAX_BYTES) or b"")
+        header = b"" if found is None else found.header
+        done = _MAGIC + _encode(_HEADER, header) + _encode(_COMPLETE, b"")
+        replace_small(self._current, done)
 
     def close(self) -> None:
         """Give the file back; the generation stays unfinished unless `complete` was called."""

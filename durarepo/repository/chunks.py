@@ -18,7 +18,7 @@ from durarepo.repository.writer import NewPack, PackWriter
 from durarepo.sealing import ChunkNamer
 
 _KEY_BYTES = 16
-_REMEMBERED_MAX = 1_000_000
+_REMEMBERED_MAX = 200_000
 
 
 def encode_owners(owners: Iterable[int]) -> bytes:
