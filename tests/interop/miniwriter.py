@@ -484,7 +484,7 @@ def pack_slot(slot: bytes, pack: bytes, attempt: int = 0) -> str:
 def text_file(first: str, content: bytes) -> str:
     """Return a card or a keys file: ``first`` line, then base64 of ``content``."""
     lines = base64.b64encode(content).decode()
-    return "\n".join((first, *(lines[at:at + 64] for at in range(0, len(lines), 64)), ""))
+    return "\n".join((first, *(lines[at : at + 64] for at in range(0, len(lines), 64)), ""))
 
 
 # --- trees -------------------------------------------------------------------------------------
@@ -563,9 +563,11 @@ class Chunks:
             for run in runs
         ]  # fmt: skip
         for level in range(depth):
-            groups = [items[at:at + 2] for at in range(0, len(items), 2)]
-            items = [(sum(length for length, _ in group),
-                      self.add(LIST, encode([level, flat(group)]))) for group in groups]
+            groups = [items[at : at + 2] for at in range(0, len(items), 2)]
+            items = [
+                (sum(length for length, _ in group), self.add(LIST, encode([level, flat(group)])))
+                for group in groups
+            ]
         return [depth, flat(items)]
 
     def entry(self, node: Node, name: bytes | None = None) -> dict[int, Value]:
@@ -576,8 +578,9 @@ class Chunks:
         if node.type == FILE:
             fields |= self._file(node)
         if node.type == DIRECTORY:
-            fields[12] = self.tree([self.entry(child, name)
-                                    for name, child in sorted(node.children.items())])
+            fields[12] = self.tree(
+                [self.entry(child, name) for name, child in sorted(node.children.items())]
+            )
         fields |= node.fields
         return ordered({key: value for key, value in fields.items() if value is not DROP})
 
@@ -643,7 +646,8 @@ def component(kind: str, name: bytes, integrity: bytes, **fields: Value) -> dict
 
 def files_component(roots: Mapping[bytes, Node]) -> dict[int, Value]:
     """Return the component of kind ``files`` over all roots."""
-    text = b"".join(u16(len(path)) + path + set_hash(node) for path, node in sorted(roots.items()))
+    text = b"".join(u16(len(path)) + path + set_hash(node) for path, node in sorted(roots.items())
+                    if not path.startswith(b"/.durarepo/components/"))  # fmt: skip
     return component("files", b"files", sha256(text))
 
 
@@ -680,8 +684,15 @@ class Repository:
     to be changed at will) under a new version.
     """
 
-    def __init__(self, *, seed: bytes = b"miniwriter", stream: str = "notes",
-                 compartment: str = "main", n: int = 4, issued: int = 1800000000) -> None:
+    def __init__(
+        self,
+        *,
+        seed: bytes = b"miniwriter",
+        stream: str = "notes",
+        compartment: str = "main",
+        n: int = 4,
+        issued: int = 1800000000,
+    ) -> None:
         self.seed, self.stream, self.compartment = seed, stream, compartment
         self.n, self.issued = n, issued
         self.owner = Signer(self.secret("owner", 64))
@@ -732,12 +743,18 @@ class Repository:
         recipients = (*self.data, *(self.audit if audit else ()))
         return Scope(self.stream, epoch or self.epoch, self.compartment, recipients, self.n)
 
-    def begin_epoch(self) -> dict[int, Value]:
-        """Add an epoch to the registry statement, with keys of its own; call `publish` after."""
+    def begin_epoch(self, *, naming: bytes | None = None) -> dict[int, Value]:
+        """Add an epoch to the registry statement; call `publish` after.
+
+        Its keys are its own, but for a ``naming`` key that is kept; then chunks are kept as well.
+        """
         number = self.epoch + 1
+        kept = self.stored.get(self.epoch, set()) if naming else set()
         self.signers[number] = Signer(self.secret(f"signer-{number}", 64))
-        self.naming[number] = self.secret(f"naming-{number}", 32)
-        self.stored[number] = set()
+        self.naming[number] = naming or self.secret(f"naming-{number}", 32)
+        self.stored[number] = set(kept)
+        if not naming:  # a manifest pins packs of one naming key only (format 7.2)
+            self.pins = {}
         slots = Scope(self.stream, number, self.compartment, tuple(self.audit), self.n)
         self.epochs.append({
             0: number, 1: self.head + 1, 2: self.digest(self.head),

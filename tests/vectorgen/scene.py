@@ -53,9 +53,9 @@ class Scene(mini.Repository):
             raise ValueError(label)
         return secret
 
-    def begin_epoch(self) -> dict[int, Any]:
+    def begin_epoch(self, *, naming: bytes | None = None) -> dict[int, Any]:
         """Add an epoch; epochs behind the first have no audit recipient, to fit class 0."""
-        epoch = super().begin_epoch()
+        epoch = super().begin_epoch(naming=naming)
         if epoch[0] > 1:
             epoch[5], epoch[8] = [], None
         return epoch

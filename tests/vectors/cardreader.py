@@ -1,11 +1,13 @@
-"""Cards and keys files, read from the specification alone (format 10), as minireader would.
+"""Text files of keys, read from the specification alone (format 3.2 and 10), beside reader.
 
-It shares no code with durarepo. Start at `read_card` and `read_keys_file`.
+It shares no code with durarepo. Start at `read_key`, `read_card` and `read_keys_file`.
 """
 
 import base64
 import binascii
 import hmac
+import re
+from hashlib import sha256
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -14,13 +16,42 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from tests.interop import minireader
 
-_STANZA_BYTES = 1168
+reader: Any = minireader  # it annotates nothing
+_KEY_BYTES = {
+    "signing": 64,
+    "signer": 1984,
+    "owner": 64,
+    "owner-public": 1984,
+    "identity": 32,
+    "recipient": 1216,
+    "naming": 32,
+    "locator": 32,
+}
 _CARD = {0: 32, 1: 32, 2: 32, 3: int, 4: list, 5: list}
 _KEYS = {0: 64, 1: list}
 
 
 class CardError(Exception):
     """What is read is no card, no keys file, or not opened by what is held."""
+
+
+def read_key(text: str, kind: str) -> bytes:
+    """Return the bytes of the one key line in ``text`` (ingest 2).
+
+    Raises:
+        Refused: the code of the step that fails.
+    """
+    lines = "".join(line for line in text.splitlines(keepends=True) if line[:1] != "#")
+    found = re.fullmatch(rf"(durarepo-{kind}-1 )((?:[0-9a-f]{{2}})+) ([0-9a-f]{{8}})\n", lines)
+    if found is None:
+        raise minireader.Refused("keys.malformed")
+    key = bytes.fromhex(found[2])
+    check = sha256(found[1].encode() + key).digest()[:4]
+    if len(key) != _KEY_BYTES[kind] or check.hex() != found[3]:
+        raise minireader.Refused("keys.malformed")
+    if kind in {"signer", "owner-public"}:
+        reader._point(key)
+    return key
 
 
 def _content(text: bytes, first: bytes) -> bytes:
@@ -50,8 +81,8 @@ def _open(key: bytes, info: bytes, sealed: bytes) -> bytes:
 
 
 def _map(plain: bytes, shape: dict[int, Any]) -> Any:
-    value = minireader.decode(plain)
-    if not minireader._fits(value, shape):
+    value = reader.decode(plain)
+    if not reader._fits(value, shape):
         raise CardError
     return value
 
@@ -82,12 +113,12 @@ def read_keys_file(text: bytes, identity: bytes) -> Any:
     content = _content(text, b"durarepo-keys-1")
     stream, rest = content[1 : 1 + content[0]], content[1 + content[0] :]
     compartment, box = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-    info = _info(7, stream, compartment, box[:32])
-    for count in (4, 8):
-        end = 32 + count * _STANZA_BYTES
-        try:
-            key = minireader._unwrap(box[32 : end + 32], info, [identity])
-        except minireader.Refused:
-            continue
-        return _map(_open(key, info, box[end:]), _KEYS)
-    raise CardError
+    held = reader.Held(
+        stream=stream.decode(),
+        registry={3: [{0: stream.decode(), 1: compartment.decode()}]},
+        identities=[identity],
+    )
+    try:
+        return _map(held.unbox(box, 7, 0), _KEYS)
+    except minireader.Refused as refused:
+        raise CardError from refused

@@ -1,8 +1,8 @@
-"""The independent reader under the vectors; cards and keys files through `cardreader`."""
+"""The independent reader under the vectors; text files of keys through `cardreader`."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.vectors.adapter import (
     shared_input,
     things_in,
 )
-from tests.vectors.cardreader import CardError, read_card, read_keys_file
+from tests.vectors.cardreader import CardError, read_card, read_key, read_keys_file
 from tests.vectors.vectorfile import Vector
 
 # The reader annotates little and keeps no secrets from its auditor.
@@ -54,6 +54,7 @@ def _watching() -> Iterator[None]:
 
 
 def _held(inputs: Mapping[str, str]) -> Any:
+    now = int(inputs["now"])
     given: dict[str, Any] = {
         "stream": inputs.get("stream", "notes"),
         "locator": bytes.fromhex(inputs["locator"]),
@@ -61,6 +62,8 @@ def _held(inputs: Mapping[str, str]) -> Any:
         "identities": [bytes.fromhex(inputs["identity"])] if "identity" in inputs else [],
         "highest": int(inputs["highest"]),
         "clock": int(inputs.get("clock", "0")),
+        "archival": inputs.get("archival") == "yes",
+        "now": lambda: now,
     }
     for key, name in (("anchor", "anchor"), ("high-water", "high_water")):
         mark = mark_of(inputs.get(key))
@@ -74,7 +77,7 @@ def _cbor(vector: Vector, _: Path) -> str:
 
 
 def _key(vector: Vector, _: Path) -> str:
-    key = reader.parse_key(vector.body.decode("ascii"), vector.inputs["key-kind"])
+    key = read_key(vector.body.decode("ascii"), vector.inputs["key-kind"])
     return sha256(key).hexdigest()
 
 
@@ -86,11 +89,24 @@ def _keys_file(vector: Vector, _: Path) -> str:
     return notation(read_keys_file(vector.body, bytes.fromhex(vector.inputs["identity"])))
 
 
+def _objects(objects: Mapping[str, bytes]) -> Callable[[str], bytes | None]:
+    return objects.get
+
+
+def _registry_slot(inputs: Mapping[str, str], data: bytes) -> dict[str, bytes]:
+    """Return the one object that is there: ``data`` in the slot of the version looked for."""
+    key = reader._sub(bytes.fromhex(inputs["locator"]), b"registry-slot")
+    place = b"\3" + bytes(4) + int(inputs["version"]).to_bytes(8) + b"\0"
+    return {reader._mac(key, place).hex(): data}
+
+
 def _registry(vector: Vector, _: Path) -> str:
-    inputs = vector.inputs
-    held, version, now = _held(inputs), int(inputs["version"]), int(inputs["now"])
+    inputs, held = vector.inputs, _held(vector.inputs)
+    held.highest = max(int(inputs["version"]), held.highest)
+    held.get = _objects(_registry_slot(inputs, vector.body))
     with _watching():
-        found = reader.open_registry(vector.body, held, version, now)
+        held.find_registry()
+    found = held.registry
     head = f"version={found[0]} issued={found[1][0]} expires={found[1][1]}"
     streams = [
         f"{one[0]}={one[1]}/{len(one[3])}/{one[4]}/{one[3][-1][6]}/{len(one[3][-1][3])}"
@@ -101,27 +117,25 @@ def _registry(vector: Vector, _: Path) -> str:
 
 def _manifest(vector: Vector, _: Path) -> str:
     inputs, held = vector.inputs, _held(vector.inputs)
-    now, version = int(inputs["now"]), int(inputs["version"])
-    held.registry = reader.open_registry(shared_input(inputs, "registry"), held, version, now)
+    number, epoch = int(inputs["sequence"]), int(inputs["epoch"])
+    held.get = _objects(_registry_slot(inputs, shared_input(inputs, "registry")))
+    held.archival, archival = True, held.archival  # the registry passes
+    held.find_registry()
+    held.archival = archival
     if "naming" in inputs:
-        held.naming[int(inputs["epoch"])] = bytes.fromhex(inputs["naming"])
-    anchor = mark_of(inputs.get("anchor"))
-    if anchor is not None:
-        held.chain[anchor.sequence] = anchor.digest
+        others = range(1, 1 + len(held.record()[3]))  # whose slots are not asked for
+        held.naming |= dict.fromkeys(others, bytes(32)) | {epoch: bytes.fromhex(inputs["naming"])}
+    else:
+        held.key = lambda *_: bytes(32)  # the key is not held, nor its slots known
+    held.slot = lambda _, place: [vector.body] if place[5:] == number.to_bytes(8) else []
+    held.open_envelope = partial(held.open_envelope, epoch=epoch)
     with _watching():
-        found = reader.open_manifest(
-            vector.body,
-            held,
-            int(inputs["sequence"]),
-            now,
-            archival=inputs.get("archival") == "yes",
-            epoch=int(inputs["epoch"]),
-        )
-    one = found.statement
+        digest, one = held.follow(number)
+        nested = held.open_nested(one)
     return (
-        f"sequence={one[1][0]} digest={found.digest.hex()} signer={one[0][4].hex()}"
+        f"sequence={one[1][0]} digest={digest.hex()} signer={one[0][4].hex()}"
         f" type={one[3]} complete={str(one[4]).lower()} files={one[5][0]} bytes={one[5][2]}"
-        f" pins={len(one[11])} components={found.nested[2].hex()}"
+        f" pins={len(one[11])} components={nested[2].hex()}"
     )
 
 
@@ -132,61 +146,55 @@ def _open_index(vector: Vector) -> Any:
     pin, naming = pin_of(vector.inputs["pin"]), bytes.fromhex(vector.inputs["naming"])
     row: list[Any] = [bytes.fromhex(pin.name)]
     if pin.index_digest is not None:
-        row += [pin.class_number, pin.index_digest]
-    return reader.open_index(vector.labelled.get(pin.name), row, naming)
+        row += [pin.class_number, pin.index_digest, 1]
+    epoch = int(vector.inputs.get("epoch", "1"))
+    stream = vector.inputs.get("stream", "notes"), vector.inputs.get("compartment", "main")
+    held = reader.Held(
+        stream=stream[0],
+        identities=[bytes.fromhex(vector.inputs.get("identity", ""))],
+        naming={epoch: naming},
+        registry={3: [{0: stream[0], 1: stream[1], 3: [{0: epoch}]}]},
+        get=_objects(vector.labelled),
+    )
+    held.open_pack(row)
+    return held
 
 
 def _index(vector: Vector, _: Path) -> str:
     with _watching():
-        pack = _open_index(vector)
-    ids = b"".join(name for frame in pack.frames for name in frame[5])
+        held = _open_index(vector)
+    ids = b"".join(held.where)
     return f"chunks={len(ids) // 32} ids={sha256(ids).hexdigest()}"
 
 
 def _chunk(vector: Vector, _: Path) -> str:
-    inputs, pack = vector.inputs, _open_index(vector)
-    held = reader.Held(
-        stream=inputs["stream"],
-        identities=[bytes.fromhex(inputs["identity"])],
-        registry={3: [{0: inputs["stream"], 1: inputs["compartment"]}]},
-    )
-    name, data = bytes.fromhex(inputs["chunk"]), vector.parts[0].data
-    if name not in pack.chunks:
-        raise reader.Refused("chunk-missing")
+    held, name = _open_index(vector), bytes.fromhex(vector.inputs["chunk"])
+    kind = held.where[name][-1] if name in held.where else 0
     with _watching():
-        frame = reader.read_frame(data, pack, pack.chunks[name][0], int(inputs["epoch"]), held)
-        plain = reader.read_chunk(frame, pack, name, _chunk_subkey(inputs["naming"]))
+        plain = held.load(name, kind)
     return f"bytes={len(plain)} sha256={sha256(plain).hexdigest()}"
-
-
-def _chunk_subkey(naming: str) -> bytes:
-    return bytes(reader._sub(bytes.fromhex(naming), b"chunk-id"))
 
 
 # --- trees
 
 
 def _tree(vector: Vector, folder: Path) -> str:
-    subkey = _chunk_subkey(vector.inputs["naming"])
-    stored: dict[bytes, tuple[int, bytes]] = {}
-    for kind, plain in chunks_of(vector):
-        told = bytes([kind]) + len(plain).to_bytes(8, "big") + sha256(plain).digest()
-        stored[reader._mac(subkey, told)] = kind, plain
-
-    def load(name: bytes) -> tuple[int, bytes]:
-        if name not in stored:
-            raise reader.Refused("chunk-missing")
-        return stored[name]
+    naming = bytes.fromhex(vector.inputs["naming"])
+    held = reader.Held(naming={1: naming})
+    held.single = held.key(1, b"chunk-id")
+    chunks = chunks_of(vector)
+    for number, (kind, plain) in enumerate(chunks):  # each a frame of its own in a pack of its own
+        told = bytes([kind]) + len(plain).to_bytes(8) + sha256(plain).digest()
+        name = bytes(reader._mac(held.single, told))
+        held.where[name] = number, 0, 0, len(plain), kind
+        held.packs[number] = (1,)
+    held.frame = lambda number, _: chunks[number][1]
 
     root = bytes.fromhex(vector.inputs["root-path"])
     entry = reader.decode(bytes.fromhex(vector.inputs["root"]))
-    descriptor = os.open(folder, os.O_DIRECTORY)
-    try:
-        checkout = reader.Checkout(descriptor, load, [subkey])
-        checkout.finish({0: [[root, entry]], 1: [], 3: b"\x80"})
-    finally:
-        os.close(descriptor)
-    return listing_result(list_roots(folder, [root]))
+    destination = folder / "restored"
+    held.checkout({0: [[root, entry]], 1: []}, destination, lambda: None)
+    return listing_result(list_roots(destination, [root]))
 
 
 # --- objects in their slots
@@ -206,9 +214,9 @@ def _restore(vector: Vector, folder: Path, held: Any) -> list[bytes]:
     objects, destination = _write(vector, folder.parent / "objects"), folder / "restored"
     now = int(inputs["now"])
     frames, end = (int(inputs.get(key, now)) for key in ("now-frames", "now-end"))
-    times = iter((now, now, frames))  # asked at 3.12, 4.26, 6.1 and then at 7.9
+    times = iter((now, now, now, frames))  # asked at 3.12, 4.26, 4.28, 6.1 and then at 7.9
     wanted = inputs["sequence"]
-    restored = reader.restore(
+    reader.restore(
         objects,
         destination,
         held,
@@ -216,19 +224,17 @@ def _restore(vector: Vector, folder: Path, held: Any) -> list[bytes]:
         sequence=0 if wanted == "latest" else int(wanted),
         archival=inputs.get("archival") == "yes",
     )
-    paths = {one.path for one in restored}
-    return [path for path in paths if path.rpartition(b"/")[0] not in paths]
+    return [path for path in held.done if path.rpartition(b"/")[0] not in held.done]
 
 
 def _chain(vector: Vector, folder: Path) -> str:
-    held, wanted = _held(vector.inputs), vector.inputs["sequence"]
+    held = _held(vector.inputs)
     try:
         _restore(vector, folder, held)
     except reader.Refused as refused:
         if refused.code != "integrity.pack-missing":
             raise  # chains come without packs: that step lies behind all those of a chain
-    number = max(held.chain) if wanted == "latest" else int(wanted)
-    return f"sequence={number} digest={held.chain[number].hex()}"
+    return f"sequence={held.statement[1][0]} digest={held.digest.hex()}"
 
 
 def _repository(vector: Vector, folder: Path) -> str:
