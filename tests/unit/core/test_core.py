@@ -9,7 +9,7 @@ from durarepo.core import errors
 from durarepo.core.errors import DurarepoError, IntegrityError
 from durarepo.core.limits import PINS_MAX_COUNT, SIZE_CLASSES, TREE_SPLIT_BYTES
 from durarepo.core.names import is_object_name, is_stream_id
-from durarepo.core.progress import SilentProgress
+from durarepo.core.progress import Progress, SilentProgress
 
 CLASSES: list[type[DurarepoError]] = [
     one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, DurarepoError)
@@ -81,6 +81,10 @@ def test_size_classes_ascend_and_hold_what_the_limits_allow() -> None:
     assert SIZE_CLASSES[-1] > TREE_SPLIT_BYTES
 
 
-def test_progress_that_nobody_wants_costs_nothing() -> None:
+def test_progress_that_nobody_wants_is_not_kept() -> None:
     """It stands in where no one looks, and must take what is told."""
-    SilentProgress().update(1, 2, None)
+    silent: Progress = SilentProgress()
+
+    silent.update(1, 2, None)
+
+    assert vars(silent) == {}
