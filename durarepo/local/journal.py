@@ -49,6 +49,7 @@ class Journal:
         self._current = os.path.join(folder, b"current")
         self._previous = os.path.join(folder, b"previous")
         self._file: AppendFile | None = None
+        self._header = b""
 
     def load(self) -> Generation | None:
         """Return the newest generation with a whole header, or None where there is none.
@@ -84,6 +85,7 @@ class Journal:
             move_small(self._current, b"previous")
         kept = [_encode(_RECORD, record) for record in carried]
         replace_small(self._current, _MAGIC + _encode(_HEADER, header) + b"".join(kept))
+        self._header = header
         self._file = AppendFile(self._current)
 
     def resume(self) -> Generation:
@@ -102,7 +104,7 @@ class Journal:
         except BaseException:
             file.close()
             raise
-        self._file = file
+        self._file, self._header = file, found.header
         return found
 
     def append(self, record: bytes) -> None:
@@ -124,9 +126,7 @@ class Journal:
         """
         self._add(_COMPLETE, b"")
         self.close()
-        found = _parse(read_small(self._current, JOURNAL_MAX_BYTES) or b"")
-        header = b"" if found is None else found.header
-        done = _MAGIC + _encode(_HEADER, header) + _encode(_COMPLETE, b"")
+        done = _MAGIC + _encode(_HEADER, self._header) + _encode(_COMPLETE, b"")
         replace_small(self._current, done)
 
     def close(self) -> None:

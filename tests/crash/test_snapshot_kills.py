@@ -7,9 +7,11 @@ kills it. After each death the same promises are checked by `check_recovers`.
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -181,23 +183,7 @@ def test_a_run_killed_at_random_moments_is_finished_by_the_next(tmp_path: Path) 
 def test_the_next_run_reads_again_at_most_what_was_in_the_unfinished_pack(tmp_path: Path) -> None:
     """A first backup of terabytes that starts over after each reboot never ends."""
     stream = _filled(tmp_path)
-    packs = [0]
-    child = os.fork()
-    if child == 0:
-        try:
-            real = module._Hand._note_pack
-
-            def noting(self: module._Hand, new: NewPack) -> None:
-                real(self, new)
-                packs[0] += 1
-                if packs[0] == 3:
-                    os._exit(_DEAD)
-
-            module._Hand._note_pack = noting  # type: ignore[method-assign]  # in the child alone
-            stream.snapshot()
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == _DEAD
+    _die_after_packs(stream, 3)
     known = _objects(stream)
 
     with opened_files(bytes(stream.root)) as opens:
@@ -375,3 +361,57 @@ def _named(stream: Stream) -> set[str]:
     first = [path.name for path in stream.object_files() if path.name not in named]
     oldest = min(first, key=lambda name: stream.object_path(name).stat().st_mtime_ns)
     return named | {oldest}  # the registry
+
+
+def _die_after_packs(stream: Stream, count: int) -> None:
+    packs = [0]
+    child = os.fork()
+    if child == 0:
+        try:
+            real = module._Hand._note_pack
+
+            def noting(self: module._Hand, new: NewPack) -> None:
+                real(self, new)
+                packs[0] += 1
+                if packs[0] == count:
+                    os._exit(_DEAD)
+
+            module._Hand._note_pack = noting  # type: ignore[method-assign]  # in the child alone
+            stream.snapshot()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == _DEAD
+
+
+def test_a_database_of_a_killed_run_is_captured_anew(tmp_path: Path) -> None:
+    """What was committed to its log since does not show in its main file, which looks the same."""
+    stream = _filled(tmp_path)
+    path = stream.root / "d0" / "a.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("INSERT INTO t VALUES (1)")
+        _die_after_packs(stream, 3)
+        connection.execute("INSERT INTO t VALUES (2)")
+
+        stream.snapshot()
+
+    with closing(sqlite3.connect(stream.restored_root() / "d0" / "a.db")) as connection:
+        assert connection.execute("SELECT x FROM t").fetchall() == [(1,), (2,)]
+    assert [one.kind for one in stream.nested().components] == ["files", "sqlite"]
+
+
+def test_a_pack_of_a_manifest_that_was_put_is_never_called_abandoned(tmp_path: Path) -> None:
+    """The pruner may delete what is abandoned; manifest 2 still needs what manifest 3 does not."""
+    stream = Stream(tmp_path)
+    fill(stream.root, {"a": os.urandom(1000)})
+    stream.snapshot()
+    fill(stream.root, {"b": os.urandom(50_000)})
+    _die_in_child(stream, _boundaries()["journal"])
+    os.unlink(stream.root / "b")
+
+    stream.snapshot()
+
+    statements = stream.statements()
+    assert {pin.name for pin in statements[2].pins} - {pin.name for pin in statements[3].pins}
+    assert statements[3].abandoned == ()
