@@ -609,3 +609,45 @@ def test_a_list_that_fails_ends_with_the_error_as_its_last_line(fresh: Cli) -> N
     assert ran.code == 20
     assert str(ran.error()["code"]).startswith("integrity.")
     assert ran.stderr == b""
+
+
+# --- exclude --------------------------------------------------------------------------------
+
+
+def test_exclude_tells_what_would_be_left_out_without_a_repository(cli: Cli) -> None:
+    """One asks before the first snapshot, not after it."""
+    root = _root(cli)
+    (root / ".ssh").mkdir(parents=True)
+    (root / ".ssh" / "id_ed25519").write_text("not a key, but in its place")
+    (root / "a.txt").write_text("plain")
+    call = ["--root", str(root), "--json"]
+
+    rows = cli.run("exclude", "test", "a.txt", ".ssh/id_ed25519", "nowhere.txt", *call).items()
+    why = cli.run("exclude", "explain", ".ssh/id_ed25519", *call).json()
+
+    assert [row["decision"] for row in rows] == ["include", "exclude", "include"]
+    for row in rows:
+        check("exclude", row)
+    check("exclude-explain", why)
+    assert (why["decision"], why["waivable"]) == ("exclude", False)
+
+
+def test_exclude_add_and_allow_change_the_configuration(fresh: Cli) -> None:
+    """What is added by command must be what a snapshot then does."""
+    header = "-" * 5 + "BEGIN " + "OPENSSH PRIVATE KEY" + "-" * 5
+    (_root(fresh) / "manual.md").write_text(f"A key begins with `{header}`.\n")
+
+    added = fresh.run("exclude", "add", "deep", "--json")
+    allowed = fresh.run(
+        "exclude", "allow", str(_root(fresh) / "manual.md"), "--reason", "text", "--json"
+    )
+
+    assert added.code == allowed.code == 0
+    check("exclude-add", added.json())
+    check("exclude-allow", allowed.json())
+    text = (fresh.repository() / "stream.toml").read_text()
+    assert '"deep"' in text
+    assert "[[allow]]" in text
+    assert fresh.run("status").code == 0
+    refused = fresh.run("exclude", "allow", str(_root(fresh) / "a.txt"), "--reason", "x", "--json")
+    assert refused.code in (2, 31)

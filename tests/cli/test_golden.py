@@ -17,6 +17,12 @@ from tests.cli.harness import TOP, Cli
 FOLDER = TOP / "fixtures" / "golden" / "cli"
 _MTIME = 1_000_000_000
 
+INNER = [
+    *("exclude test", "exclude explain", "exclude add", "exclude allow"),
+    *("keys list", "registry show"),
+]
+"""Commands within groups."""
+
 SESSION = {
     "log": ["log"],
     "show": ["show", "1"],
@@ -30,6 +36,8 @@ SESSION = {
     "status": ["status"],
     "keys-list": ["keys", "list"],
     "registry-show": ["registry", "show"],
+    "exclude-test": ["exclude", "test", "--root", "work/notes", "a.txt", ".ssh/id_ed25519"],
+    "exclude-explain": ["exclude", "explain", "--root", "work/notes", ".ssh/id_ed25519"],
     "explain": ["explain", "trust.rollback"],
     "wrong-sequence": ["show", "99"],
     "wrong-path": ["ls", "1", "nowhere"],
@@ -83,7 +91,7 @@ def test_what_a_command_says_is_as_it_was(told: Cli, name: str, form: str) -> No
     _compare(f"{name}.{form}", _plain(whole, told))
 
 
-@pytest.mark.parametrize("name", ["durarepo", *COMMANDS, "keys list", "registry show"])
+@pytest.mark.parametrize("name", ["durarepo", *COMMANDS, *INNER])
 def test_help_is_as_it_was(cli: Cli, name: str) -> None:
     """Options are a promise; a change of one has to be seen."""
     call = [] if name == "durarepo" else name.split()
@@ -95,7 +103,10 @@ def test_every_golden_file_belongs_to_a_test() -> None:
     """A file that nothing compares says nothing."""
     names = {"init", "snapshot", "snapshot-again"}
     names |= {f"{name}.{form}" for name in SESSION for form in ("text", "json")}
-    names |= {f"help-{name}" for name in ("durarepo", *COMMANDS, "keys-list", "registry-show")}
+    names |= {
+        f"help-{name}"
+        for name in ("durarepo", *COMMANDS, *(one.replace(" ", "-") for one in INNER))
+    }
     names = names - {"cat.json"} | {"cat.json-refused"}
 
     assert {path.stem for path in FOLDER.iterdir()} == names

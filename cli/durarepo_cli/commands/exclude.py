@@ -70,10 +70,11 @@ def explain(session: Session, /, root: str | None, path: str) -> None:
 @click.pass_obj
 def add(session: Session, /, root: str | None, pattern: str) -> None:
     """Leave out what PATTERN names, from the next snapshot on."""
-    from durarepo.operations.allow import add_exclusion  # noqa: PLC0415 - needs the crypto package
-
     chosen = None if root is None else os.path.realpath(os.fsencode(root))
     with session.open() as repository:
+        # Opening has checked the crypto package, which this imports.
+        from durarepo.operations.allow import add_exclusion  # noqa: PLC0415
+
         add_exclusion(repository, pattern, root=chosen)
     if session.output.is_json:
         session.output.result({"added": pattern})
@@ -90,10 +91,10 @@ def allow(session: Session, /, reason: str, path: str) -> None:
 
     Refused (31) where more than the header of a key stands there.
     """
-    from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above
-
     today = datetime.fromtimestamp(clock(), UTC).date()
     with session.open() as repository:
+        from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above
+
         tested = add_entry(repository, os.fsencode(path), reason=reason, today=today)
     if session.output.is_json:
         session.output.result({**path_fields("path", tested.path), "rule": tested.rule})
