@@ -1,0 +1,631 @@
+"""The mutations: each takes away one protection that a row of spec/conformance.md asks for.
+
+Data only. Texts are exact; a change of the program that moves one has to move it here too.
+"""
+
+from tests.mutations.mutation import Mutation
+
+_VECTOR = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_says"
+_UNIT = "tests/unit"
+_ROWS = "tests/conformance/test_rows.py"
+
+MUTATIONS = (
+    Mutation(
+        id="secret-shows-itself",
+        rows=("A2e",),
+        breaks="a secret is printed by whoever prints what holds it",
+        file="durarepo/core/secret.py",
+        old="    def __repr__(self) -> str:\n        return _REDACTED",
+        new="    def __repr__(self) -> str:\n        return repr(self.__value)",
+        tests=(f"{_UNIT}/local/test_secret.py::test_secret_does_not_show_in_any_text",),
+    ),
+    Mutation(
+        id="no-run-is-done",
+        rows=("A3a",),
+        breaks="a second automatic run of a day makes a second manifest",
+        file="durarepo/operations/snapshot.py",
+        old="if run.complete and run.type == SnapshotType.AUTO.word and same_day and fresh:",
+        new="if run.complete and run.type == '' and same_day and fresh:",
+        tests=(f"{_ROWS}::test_the_second_automatic_run_of_a_day_makes_nothing",),
+    ),
+    Mutation(
+        id="life-of-25-hours",
+        rows=("A3b",),
+        breaks="a manifest may live 25 hours",
+        file="durarepo/policy/freshness.py",
+        old="if expires != issued + MANIFEST_TTL_SECONDS:",
+        new="if not issued < expires <= issued + 25 * 3600:",
+        tests=(
+            f"{_UNIT}/policy/test_freshness.py::test_a_manifest_lives_24_hours_exactly",
+            f"{_VECTOR}[manifest-lives-a-second-longer]",
+        ),
+    ),
+    Mutation(
+        id="any-setting",
+        rows=("A3b",),
+        breaks="a setting that does not exist is passed over",
+        file="durarepo/local/configuration.py",
+        old="            if key not in known:",
+        new="            if not key:",
+        tests=(f"{_ROWS}::test_no_setting_lengthens_the_life_of_a_manifest",),
+    ),
+    Mutation(
+        id="no-object-limit",
+        rows=("A3c",),
+        breaks="packs grow to the largest class whatever the store takes",
+        file="durarepo/repository/writer.py",
+        old="self._classes = [size for size in SIZE_CLASSES if size <= terms.object_limit]",
+        new="self._classes = list(SIZE_CLASSES)",
+        tests=(f"{_ROWS}::test_no_object_is_longer_than_the_store_takes",),
+    ),
+    Mutation(
+        id="no-padding",
+        rows=("A3c",),
+        breaks="envelopes are as long as what they hold",
+        file="durarepo/repository/publisher.py",
+        old="size = fitting_class(envelope_overhead(header) + len(document), "
+        "most=ENVELOPE_MAX_BYTES)",
+        new="size = envelope_overhead(header) + len(document)",
+        tests=(f"{_ROWS}::test_no_object_is_longer_than_the_store_takes",),
+    ),
+    Mutation(
+        id="nothing-compressed",
+        rows=("A3d",),
+        breaks="frames are stored as they are",
+        file="durarepo/sealing.py",
+        old="return (DEFLATED, deflated) if len(deflated) < len(plaintext) else",
+        new="return (DEFLATED, deflated) if len(deflated) < 0 else",
+        tests=(f"{_ROWS}::test_what_compresses_is_stored_smaller",),
+    ),
+    Mutation(
+        id="first-recipient-only",
+        rows=("A3d",),
+        breaks="only the first recipient can open a pack",
+        file="durarepo/sealing.py",
+        old="for to in (*recipients, *spares)]",
+        new="for to in (recipients[:1] * len(recipients) + spares)]",
+        tests=(f"{_UNIT}/test_sealing.py::test_a_pack_opens_for_each_of_its_recipients",),
+    ),
+    Mutation(
+        id="names-without-a-key",
+        rows=("A3e",),
+        breaks="chunks are named by a hash that anybody can calculate",
+        file="durarepo/sealing.py",
+        old='self._key = primitives.derive_subkey(naming_key, "chunk-id")',
+        new='self._key = primitives.derive_subkey(naming_key[:0], "chunk-id")',
+        tests=(f"{_ROWS}::test_no_name_tells_what_the_content_is",),
+    ),
+    Mutation(
+        id="nothing-known-twice",
+        rows=("A3e",),
+        breaks="content that is stored already is stored again",
+        file="durarepo/repository/chunks.py",
+        old="        owner = self._known(chunk)\n",
+        new="        owner = None\n",
+        tests=(f"{_ROWS}::test_the_same_content_is_stored_once",),
+    ),
+    Mutation(
+        id="catalogue-not-asked",
+        rows=("A3g",),
+        breaks="content of earlier days is stored again when its file is read again",
+        file="durarepo/repository/chunks.py",
+        old="if found is not None and found[0] in self.packs:",
+        new="if found is not None and found[0] in ():",
+        tests=(
+            f"{_ROWS}::test_a_touched_file_is_read_and_not_stored_again",
+            f"{_UNIT}/operations/test_snapshot_unchanged.py"
+            "::test_renaming_a_folder_stores_no_content_again",
+        ),
+    ),
+    Mutation(
+        id="everything-read-again",
+        rows=("A3g",),
+        breaks="a changed folder has all its files read again",
+        file="durarepo/repository/listing.py",
+        old="if before is None or before.record != record or not before.entry:",
+        new="if before is None or before.record != record or before.entry:",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_unchanged.py"
+            "::test_one_changed_file_opens_it_alone_and_encodes_its_parents",
+        ),
+    ),
+    Mutation(
+        id="index-not-compared",
+        rows=("A3f",),
+        breaks="an index is opened without a look at what the manifest pins",
+        file="durarepo/sealing.py",
+        old="if not primitives.same(primitives.sha256(sealed), digest):",
+        new="if not primitives.same(primitives.sha256(sealed), digest) and not sealed:",
+        tests=(
+            f"{_ROWS}::test_two_valid_packs_in_each_others_place_are_refused",
+            f"{_VECTOR}[index-digest-differs]",
+        ),
+    ),
+    Mutation(
+        id="chunk-not-named-again",
+        rows=("A3f",),
+        breaks="a decrypted chunk is taken for what the index calls it",
+        file="durarepo/sealing.py",
+        old="if namer.name_of(ChunkKind(index.kinds[number]), chunk) != index.ids[number]:",
+        new="if not namer.name_of(ChunkKind(index.kinds[number]), chunk):",
+        tests=(
+            f"{_UNIT}/repository/test_reader.py"
+            "::test_a_chunk_whose_id_the_index_invents_is_refused",
+            f"{_UNIT}/test_sealing.py::test_a_chunk_s_id_is_derived_again",
+        ),
+    ),
+    Mutation(
+        id="keys-anywhere",
+        rows=("A5a",),
+        breaks="keys may lie in what is backed up",
+        file="durarepo/local/placement.py",
+        old="if _can_reach(os.path.abspath(root), os.path.abspath(each), mounts):",
+        new="if _can_reach(os.path.abspath(root), os.path.abspath(each), mounts) is None:",
+        tests=(f"{_UNIT}/local/test_placement.py::test_keys_that_a_root_reaches_are_refused",),
+    ),
+    Mutation(
+        id="group-may-read-keys",
+        rows=("A5b",),
+        breaks="a key file that its group can read is taken",
+        file="durarepo/local/secretfiles.py",
+        old="_OTHERS = stat.S_IRWXG | stat.S_IRWXO",
+        new="_OTHERS = stat.S_IRWXO",
+        tests=(
+            f"{_UNIT}/local/test_secretfiles.py"
+            "::test_key_file_that_others_can_reach_is_refused_by_its_reason",
+        ),
+    ),
+    Mutation(
+        id="group-may-swap-keys",
+        rows=("A5b",),
+        breaks="a folder that its group can write may hold keys",
+        file="durarepo/local/secretfiles.py",
+        old="_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH",
+        new="_OTHERS_WRITE = stat.S_IWOTH",
+        tests=(
+            f"{_UNIT}/local/test_secretfiles.py"
+            "::test_key_file_that_others_can_reach_is_refused_by_its_reason",
+        ),
+    ),
+    Mutation(
+        id="any-native-file",
+        rows=("A5d",),
+        breaks="the crypto package's compiled part may be any file",
+        file="durarepo/local/cryptopin.py",
+        old="if digest not in NATIVE_SHA256.values():",
+        new="if not digest:",
+        tests=(
+            f"{_UNIT}/local/test_cryptopin.py::test_one_altered_byte_in_the_native_file_is_refused",
+        ),
+    ),
+    Mutation(
+        id="any-python-file",
+        rows=("A5d",),
+        breaks="the crypto package's Python files may be anything",
+        file="durarepo/local/cryptopin.py",
+        old="if sources != SOURCES_SHA256:",
+        new="if not sources:",
+        tests=(f"{_UNIT}/local/test_cryptopin.py::test_a_python_file_too_many_is_refused",),
+    ),
+    Mutation(
+        id="doubles-in-the-wheel",
+        rows=("A5e",),
+        breaks="what users install holds the doubles of the tests",
+        file="pyproject.toml",
+        old='packages = ["durarepo", "cli/durarepo_cli"]',
+        new='packages = ["durarepo", "cli/durarepo_cli", "tests/doubles"]',
+        tests=("tests/architecture/test_wheel.py::test_the_wheel_holds_exactly_the_two_packages",),
+    ),
+    Mutation(
+        id="switch-for-another-crypto",
+        rows=("A5e",),
+        breaks="a variable of the environment changes how keys are made",
+        file="durarepo/crypto/primitives.py",
+        old="    return secrets.token_bytes(KEY_BYTES)\n",
+        new='    if "DURAREPO_TEST_KEYS" in os.environ:\n        return bytes(KEY_BYTES)\n'
+        "    return secrets.token_bytes(KEY_BYTES)\n",
+        tests=(
+            "tests/architecture/test_crypto_doors.py"
+            "::test_no_variable_is_read_that_is_not_a_place_or_a_manner",
+        ),
+    ),
+    Mutation(
+        id="age-asked-late",
+        rows=("A6a",),
+        breaks="packs are opened before the manifest's age was looked at",
+        file="durarepo/repository/livetime.py",
+        old="        self._check_restorable(manifest)\n        self._manifest = manifest\n",
+        new="        self._manifest = manifest\n",
+        tests=(f"{_ROWS}::test_no_pack_is_touched_before_the_whole_chain_was_checked",),
+    ),
+    Mutation(
+        id="revocation-not-asked",
+        rows=("A6b",),
+        breaks="a revoked signer goes on signing",
+        file="durarepo/ingest.py",
+        old="        _check_revocation(statement, record, digests)  # 4.17\n",
+        new="",
+        tests=(f"{_VECTOR}[chain-behind-revocation]",),
+    ),
+    Mutation(
+        id="any-role",
+        rows=("A6b",),
+        breaks="who may sign evidence may sign manifests",
+        file="durarepo/ingest.py",
+        old="if Role.MANIFEST not in signer.roles:  # 4.16",
+        new="if not signer.roles:  # 4.16",
+        tests=(f"{_VECTOR}[manifest-by-evidence-signer]",),
+    ),
+    Mutation(
+        id="one-signature",
+        rows=("A6c",),
+        breaks="the first of two signatures is enough",
+        file="durarepo/crypto/primitives.py",
+        old="        mldsa.MLDSA65PublicKey.from_public_bytes(public[_ED25519_BYTES:]).verify(\n"
+        "            pair[1], message, context\n"
+        "        )\n",
+        new="",
+        tests=(
+            f"{_UNIT}/crypto/test_primitives.py::test_both_signatures_have_to_be_good",
+            f"{_VECTOR}[manifest-mldsa-wrong]",
+        ),
+    ),
+    Mutation(
+        id="type-not-compared",
+        rows=("A6c",),
+        breaks="a document of another type passes for a manifest",
+        file="durarepo/ingest.py",
+        old="    if document.type != expected:\n",
+        new="    if not document.type:\n",
+        tests=(f"{_VECTOR}[manifest-of-type-evidence]",),
+    ),
+    Mutation(
+        id="no-high-water",
+        rows=("A6d",),
+        breaks="an older head, or another one, passes for what has been seen",
+        file="durarepo/ingest.py",
+        old="    _check_high_water(head, digests, high)  # 4.22, 4.23\n",
+        new="",
+        tests=(f"{_VECTOR}[chain-rolled-back]", f"{_VECTOR}[chain-other-head-seen]"),
+    ),
+    Mutation(
+        id="links-not-followed",
+        rows=("A6d",),
+        breaks="a manifest need not name the one before it",
+        file="durarepo/ingest.py",
+        old="    broken = digests[number - 1] != statement.previous\n",
+        new="    broken = False\n",
+        tests=(f"{_VECTOR}[manifest-previous-differs]",),
+    ),
+    Mutation(
+        id="frame-not-compared",
+        rows=("A6e", "A3f"),
+        breaks="a frame is decrypted whatever its stored bytes are",
+        file="durarepo/sealing.py",
+        old="if not primitives.same(primitives.sha256(ciphertext), info.digest):",
+        new="if not ciphertext:",
+        tests=(
+            f"{_UNIT}/repository/test_reader.py"
+            "::test_a_flipped_bit_in_a_frame_is_refused_before_it_is_decrypted",
+        ),
+    ),
+    Mutation(
+        id="file-not-compared",
+        rows=("A6f",),
+        breaks="a file put together in the wrong order is restored",
+        file="durarepo/repository/restorer.py",
+        old="    if digest.digest() != entry.sha256:\n",
+        new="    if not digest.digest():\n",
+        tests=(
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_a_file_whose_chunks_are_in_the_wrong_order_never_appears",
+        ),
+    ),
+    Mutation(
+        id="expired-restored",
+        rows=("A6h",),
+        breaks="a manifest is restored for an hour after it expired",
+        file="durarepo/policy/freshness.py",
+        old="    if now >= expires:\n",
+        new="    if now >= expires + 3600:\n",
+        tests=(
+            f"{_VECTOR}[manifest-expired]",
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_an_expired_manifest_is_refused_with_the_archival_command",
+        ),
+    ),
+    Mutation(
+        id="time-asked-once",
+        rows=("A6h",),
+        breaks="what expires or is revoked during a restore is restored all the same",
+        file="durarepo/repository/livetime.py",
+        old="        if self._manifest is not None:\n"
+        "            self._check_restorable(self._manifest)\n",
+        new="",
+        tests=(
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_nothing_is_decrypted_once_the_manifest_has_expired_after_ingest",
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_nothing_appears_once_the_manifest_has_expired_during_the_restore",
+        ),
+    ),
+    Mutation(
+        id="clock-believed",
+        rows=("A6h",),
+        breaks="a clock that was set back makes old manifests young again",
+        file="durarepo/policy/freshness.py",
+        old="    if now < high_water:\n",
+        new="    if now < 0:\n",
+        tests=(
+            f"{_UNIT}/policy/test_freshness.py::test_a_clock_may_stand_still_but_not_run_back",
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_a_clock_behind_its_high_water_stops_the_restore",
+        ),
+    ),
+    Mutation(
+        id="nobody-asked",
+        rows=("A6i",),
+        breaks="an expired manifest is restored without a human",
+        file="durarepo/operations/archival.py",
+        old="    confirm(found.aside)\n",
+        new="",
+        tests=(
+            f"{_UNIT}/operations/test_checkout_archival.py"
+            "::test_nothing_happens_while_nobody_agrees",
+        ),
+    ),
+    Mutation(
+        id="a-pipe-answers",
+        rows=("A6i",),
+        breaks="answers are taken from what is no terminal",
+        file="cli/durarepo_cli/confirm.py",
+        old="        if stream is None or not _is_terminal(stream.fileno()):\n",
+        new="        if stream is None:\n",
+        tests=("tests/cli/test_confirm.py::test_answers_from_a_pipe_are_not_a_human",),
+    ),
+    Mutation(
+        id="archival-within-reach",
+        rows=("A6j",),
+        breaks="an operation that runs by itself can reach the archival one",
+        file="durarepo/operations/verify.py",
+        old="from durarepo.repository.chain import Chain\n",
+        new="from durarepo.operations.archival import AUDIT_KIND  # noqa: F401\n"
+        "from durarepo.repository.chain import Chain\n",
+        tests=("tests/architecture/test_floors.py::test_the_contracts_hold",),
+    ),
+    Mutation(
+        id="set-not-compared",
+        rows=("E2",),
+        breaks="files may be added to what was signed",
+        file="durarepo/repository/restorer.py",
+        old="if component.kind == FILES_KIND and component.integrity != self._roots.digest():",
+        new="if component.kind == FILES_KIND and not component.integrity:",
+        tests=(
+            f"{_UNIT}/operations/test_checkout.py"
+            "::test_a_file_that_was_added_after_signing_the_set_is_refused",
+        ),
+    ),
+    Mutation(
+        id="component-index-not-compared",
+        rows=("E2",),
+        breaks="the index of components may be of others",
+        file="durarepo/ingest.py",
+        old="    if component_index(nested.components) != stated_index:\n",
+        new="    if not stated_index:\n",
+        tests=(f"{_VECTOR}[manifest-component-index-differs]",),
+    ),
+    Mutation(
+        id="setuid-kept",
+        rows=("E18",),
+        breaks="a restored program keeps its set-id bits",
+        file="durarepo/repository/scratch_metadata.py",
+        old="allowed = DIRECTORY_MODE if entry.type is FileType.DIRECTORY else FILE_MODE",
+        new="allowed = DIRECTORY_MODE if entry.type is FileType.DIRECTORY else 0o7777",
+        tests=(
+            f"{_UNIT}/operations/test_checkout.py::test_setuid_is_dropped_and_the_loss_is_told",
+        ),
+    ),
+    Mutation(
+        id="mode-not-restored",
+        rows=("E18",),
+        breaks="files come back with the mode of the scratch folder",
+        file="durarepo/repository/scratch_metadata.py",
+        old='        self._try("mode", lambda: os.fchmod(fd, mode))\n',
+        new="",
+        tests=(f"{_UNIT}/repository/test_scratch.py::test_the_mode_does_not_depend_on_the_umask",),
+    ),
+    Mutation(
+        id="dots-are-names",
+        rows=("E20",),
+        breaks="a listing may name the folder above",
+        file="durarepo/format/tree.py",
+        old='        or name in (b".", b"..")\n    ):\n',
+        new="    ):\n",
+        tests=(
+            f"{_VECTOR}[tree-name-dot-dot]",
+            f"{_UNIT}/format/test_tree.py::test_a_name_that_cannot_stand_in_a_directory_is_refused",
+        ),
+    ),
+    Mutation(
+        id="roots-climb",
+        rows=("E20",),
+        breaks="a root may lie outside the folder that is restored into",
+        file="durarepo/format/tree.py",
+        old='        part not in (b"", b".", b"..") and len(part) <= NAME_MAX_BYTES\n',
+        new="        len(part) <= NAME_MAX_BYTES\n",
+        tests=(
+            f"{_VECTOR}[manifest-root-climbs]",
+            f"{_UNIT}/format/test_tree.py::test_any_other_path_may_not",
+        ),
+    ),
+    Mutation(
+        id="links-followed-for-files",
+        rows=("E21",),
+        breaks="a file that became a link is read through it",
+        file="durarepo/source/reading.py",
+        old="_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW |",
+        new="_OPEN_FILE = os.O_RDONLY |",
+        tests=(
+            f"{_UNIT}/source/test_reading.py"
+            "::test_what_is_no_longer_a_regular_file_is_refused_unread",
+        ),
+    ),
+    Mutation(
+        id="links-followed-for-folders",
+        rows=("E21",),
+        breaks="a folder that became a link is walked through it",
+        file="durarepo/source/opening.py",
+        old="_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW |",
+        new="_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY |",
+        tests=(
+            f"{_UNIT}/source/test_walk.py::test_a_directory_swapped_after_listing_is_not_followed",
+        ),
+    ),
+    Mutation(
+        id="change-not-seen",
+        rows=("E21",),
+        breaks="a change that puts size and time back is not seen while reading",
+        file="durarepo/source/reading.py",
+        old="        and before.st_ctime_ns == after.st_ctime_ns\n",
+        new="",
+        tests=(
+            f"{_UNIT}/source/test_reading.py"
+            "::test_a_change_that_restores_size_and_mtime_is_still_seen",
+        ),
+    ),
+    Mutation(
+        id="seals-of-any-stream",
+        rows=("E22",),
+        breaks="what was sealed for one stream opens in another",
+        file="durarepo/format/layout.py",
+        old="            bytes((kind, len(stream))),\n            stream,\n",
+        new="            bytes((kind, 0)),\n",
+        tests=(f"{_UNIT}/test_sealing.py::test_a_box_opens_for_its_recipients_in_its_place_only",),
+    ),
+    Mutation(
+        id="others-may-read",
+        rows=("E22",),
+        breaks="stored files are open to everybody on the machine",
+        file="durarepo/store/atomic.py",
+        old='descriptor = os.open(b".", flags, 0o600, dir_fd=self._folder)',
+        new='descriptor = os.open(b".", flags, 0o644, dir_fd=self._folder)',
+        tests=(f"{_UNIT}/store/test_localdir.py::test_objects_and_folders_are_private",),
+    ),
+    Mutation(
+        id="frames-in-any-order",
+        rows=("E23",),
+        breaks="a frame opens wherever in its pack it lies",
+        file="durarepo/sealing.py",
+        old='b"frame" + ordinal.to_bytes(4) + digest',
+        new='b"frame" + bytes(4) + digest',
+        tests=(f"{_UNIT}/test_sealing.py::test_a_frame_opens_in_its_own_place_only",),
+    ),
+    Mutation(
+        id="listings-among-data",
+        rows=("E30",),
+        breaks="a listing reads packs full of data",
+        file="durarepo/repository/writer.py",
+        old="lane = self._data if kind is ChunkKind.DATA else self._trees",
+        new="lane = self._data if kind is not None else self._trees",
+        tests=(f"{_ROWS}::test_a_listing_reads_no_pack_of_data",),
+    ),
+    Mutation(
+        id="log-opens-all",
+        rows=("E30",),
+        breaks="the list of manifests opens each of them",
+        file="durarepo/operations/log.py",
+        old="        if sequence not in known and can_open:\n",
+        new="        if can_open:\n",
+        tests=(
+            f"{_UNIT}/operations/test_reading.py"
+            "::test_log_opens_no_envelope_when_the_catalogue_knows",
+        ),
+    ),
+    Mutation(
+        id="any-depth",
+        rows=("E35",),
+        breaks="values are decoded however deep they are",
+        file="durarepo/format/canonical.py",
+        old="    if depth >= CBOR_MAX_DEPTH:\n",
+        new="    if depth < 0:\n",
+        tests=(f"{_VECTOR}[cbor-depth-100000]", f"{_VECTOR}[cbor-depth-17-arrays]"),
+    ),
+    Mutation(
+        id="log-of-database-ignored",
+        rows=("P1",),
+        breaks="a database is copied without what is only in its log",
+        file="durarepo/source/sqlitestate.py",
+        old="        return (_beside_writers, _joined, _from_a_copy)\n",
+        new="        return (_at_rest,)\n",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_databases.py"
+            "::test_a_commit_that_is_only_in_the_log_is_kept",
+        ),
+    ),
+    Mutation(
+        id="name-before-bytes",
+        rows=("P16",),
+        breaks="an object gets its name before its bytes are on disk",
+        file="durarepo/store/atomic.py",
+        old="            os.fsync(self._descriptor)\n            try:\n",
+        new="            try:\n",
+        tests=("tests/crash/test_atomic.py::test_the_order_of_a_write_is_the_guarantee",),
+    ),
+    Mutation(
+        id="name-not-durable",
+        rows=("P16",),
+        breaks="an object is reported before its name is on disk",
+        file="durarepo/store/atomic.py",
+        old="            self.discard_temporary()\n            os.fsync(folder)\n",
+        new="            self.discard_temporary()\n",
+        tests=("tests/crash/test_atomic.py::test_the_order_of_a_write_is_the_guarantee",),
+    ),
+    Mutation(
+        id="ok-without-reading",
+        rows=("X1",),
+        breaks="a pack is called whole although its bytes were not compared",
+        file="durarepo/repository/inspection.py",
+        old="is_sound = primitives.sha256(data) == bytes.fromhex(pin.name)",
+        new="is_sound = len(data) == pin.size",
+        tests=(
+            f"{_UNIT}/operations/test_verify.py"
+            "::test_a_flipped_bit_names_the_pack_and_the_one_file_in_that_frame",
+            f"{_UNIT}/operations/test_verify.py"
+            "::test_one_damaged_pack_hides_no_other_and_nothing_is_changed",
+        ),
+    ),
+    Mutation(
+        id="missing-root-swallowed",
+        rows=("X2",),
+        breaks="a root that is gone is passed over",
+        file="durarepo/local/configuration.py",
+        old='roots=top.tables("root", _parse_root),',
+        new='roots=tuple(r for r in top.tables("root", _parse_root) if os.path.isdir(r.path)),',
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_unchanged.py"
+            "::test_one_root_of_two_that_is_gone_ends_the_run",
+        ),
+    ),
+    Mutation(
+        id="store-error-as-source-error",
+        rows=("X2",),
+        breaks="a full disk is told as a source that cannot be read",
+        file="durarepo/store/atomic.py",
+        old="from durarepo.core.errors import StoreError\n",
+        new="from durarepo.core.errors import SourceError as StoreError\n",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_unchanged.py"
+            "::test_an_error_of_the_store_is_never_an_error_of_the_source",
+        ),
+    ),
+    Mutation(
+        id="room-not-asked",
+        rows=("X6",),
+        breaks="a full disk is found out after hours of reading",
+        file="durarepo/local/space.py",
+        old="    if free < needed_bytes:\n",
+        new="    if free < 0:\n",
+        tests=(f"{_UNIT}/local/test_space.py::test_too_little_room_is_told_before_the_work",),
+    ),
+)
+"""All of them; the gate runs every one."""
