@@ -185,7 +185,9 @@ def statements(draw: st.DrawFn) -> Statement:
         state_lost=draw(st.booleans()),
         pins=pins,
         repairs=repairs,
-        abandoned=draw(_NAME_TUPLES),
+        abandoned=tuple(
+            name for name in draw(_NAME_TUPLES) if name not in {pin.name for pin in pins}
+        ),
         floor=draw(U64),
         nested=draw(st.binary(max_size=60)),
     )
@@ -193,6 +195,15 @@ def statements(draw: st.DrawFn) -> Statement:
 
 _FACTS = st.lists(st.tuples(TEXT, TEXT | U64), max_size=3).map(tuple)
 _PATHS = st.lists(NAMES, max_size=3).map(lambda parts: b"/" + b"/".join(parts))
+
+
+def _apart(paths: set[bytes]) -> list[bytes]:
+    """Return, in order, those paths that lie in none of the others."""
+    return sorted(
+        path
+        for path in paths
+        if not any((path + b"/").startswith(one.rstrip(b"/") + b"/") for one in paths - {path})
+    )
 
 
 @st.composite
@@ -209,7 +220,7 @@ def nested_parts(draw: st.DrawFn) -> Nested:
         )
         for _ in range(draw(st.integers(0, 2)))
     )
-    paths = sorted(draw(st.sets(_PATHS, max_size=2)))
+    paths = _apart(draw(st.sets(_PATHS, max_size=3)))
     return Nested(
         roots=tuple(Root(path=path, entry=draw(entries(root=True))) for path in paths),
         components=components,
@@ -221,17 +232,20 @@ def nested_parts(draw: st.DrawFn) -> Nested:
     )
 
 
-LEDGERS = st.lists(
-    st.builds(
-        LedgerLine,
-        kind=st.sampled_from(OmissionClass),
-        path=st.binary(max_size=40),
-        rule=TEXT,
-        stage=TEXT,
-        count=U64,
-    ),
-    max_size=5,
-)
+@st.composite
+def _ledger_lines(draw: st.DrawFn) -> LedgerLine:
+    is_keyed = draw(st.booleans())
+    return LedgerLine(
+        kind=draw(st.sampled_from(OmissionClass)),
+        path=draw(TEXT).encode() if is_keyed else draw(st.binary(max_size=40)),
+        rule=draw(TEXT),
+        stage=draw(TEXT),
+        count=draw(U64),
+        is_keyed=is_keyed,
+    )
+
+
+LEDGERS = st.lists(_ledger_lines(), max_size=5)
 
 DOCUMENTS = st.builds(
     Document,

@@ -6,6 +6,7 @@ import pytest
 
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import ENVELOPE_MAX_BYTES, PACK_MAX_BYTES, SIZE_CLASSES
+from durarepo.core.names import ObjectName
 from durarepo.format.layout import (
     ChunkKind,
     Compartment,
@@ -16,6 +17,7 @@ from durarepo.format.layout import (
     fitting_class,
     manifest_slot_input,
     object_name,
+    pack_slot_input,
     registry_slot_input,
     seal_info,
 )
@@ -46,6 +48,7 @@ def test_the_info_of_a_seal_is_as_the_specification_says() -> None:
 def test_slots_and_ids_are_hashed_from_what_the_specification_says() -> None:
     """A reader of another make finds nothing if one byte differs (format 4 and 9)."""
     assert manifest_slot_input(1, 2, 3) == bytes.fromhex("01 00000001 0000000000000002 03")
+    assert pack_slot_input(ObjectName("ab" * 32), 3) == b"\x04" + b"\xab" * 32 + b"\x03"
     assert registry_slot_input(2, 1) == bytes.fromhex("03 00000000 0000000000000002 01")
     assert chunk_id_input(ChunkKind.TREE, 5, b"d" * 32) == b"\x02" + (5).to_bytes(8) + b"d" * 32
     assert object_name(b"\xab" * 32) == "ab" * 32

@@ -12,6 +12,7 @@ from durarepo.format.manifest import (
     Component,
     SnapshotType,
     component_index,
+    encode_ledger,
     encode_nested,
     encode_statement,
     is_milestone,
@@ -155,6 +156,16 @@ def test_pins_repairs_and_abandoned_packs_are_well_formed(key: int, value: Value
     assert caught.value.code == "integrity.pins"
 
 
+def test_no_pack_is_pinned_and_abandoned() -> None:
+    """What a store may remove is nothing that a manifest needs (format 7.2)."""
+    pinned: dict[int, Value] = {**STATEMENT, 11: [pin(1), pin(2)]}
+
+    assert parse_statement(encode({**pinned, 13: [b"\3" * 32]})).abandoned == ("03" * 32,)
+    with pytest.raises(IntegrityError) as caught:
+        parse_statement(encode({**pinned, 13: [b"\2" * 32]}))
+    assert caught.value.code == "integrity.pins"
+
+
 @pytest.mark.parametrize("key", [11, 13])
 def test_the_number_of_pins_is_bounded(key: int) -> None:
     """A manifest must not make a reader ask a store for ever (law 8)."""
@@ -229,6 +240,9 @@ def component(**changes: Value) -> bytes:
         encode({**NESTED, 0: [[b"/a/..", ROOT]]}),
         encode({**NESTED, 0: [[b"/b", ROOT], [b"/a", ROOT]]}),
         encode({**NESTED, 0: [[b"/a", ROOT], [b"/a", ROOT]]}),
+        encode({**NESTED, 0: [[b"/a", ROOT], [b"/a/b", ROOT]]}),
+        encode({**NESTED, 0: [[b"/", ROOT], [b"/a", ROOT]]}),
+        encode({**NESTED, 0: [[b"/a", ROOT], [b"/a-b", ROOT], [b"/a/b", ROOT]]}),
         encode({**NESTED, 0: [[b"/a", {1: 3, 2: 0, 3: [0, 0], 4: 0, 5: 0}]]}),
         encode({**NESTED, 1: [[]]}),
         encode({**NESTED, 2: bytes(31)}),
@@ -300,7 +314,7 @@ def test_a_ledger_may_lie_in_chunks() -> None:
         [[4, b"p", "r", "s", 1]],
         [[-1, b"p", "r", "s", 1]],
         [[True, b"p", "r", "s", 1]],
-        [[0, "p", "r", "s", 1]],
+        [[0, None, "r", "s", 1]],
         [[0, b"p", b"r", "s", 1]],
         [[0, b"p", "r", None, 1]],
         [[0, b"p", "r", "s", -1]],
@@ -314,6 +328,21 @@ def test_a_ledger_of_another_form_is_refused(value: Value) -> None:
         parse_ledger(encode(value))
 
     assert caught.value.code == "integrity.nested-form"
+
+
+def test_roots_beside_each_other_are_taken() -> None:
+    """A name that begins like another is no folder in it."""
+    data = encode({**NESTED, 0: [[b"/a", ROOT], [b"/a-b", ROOT], [b"/ab", ROOT]]})
+
+    assert [root.path for root in parse_nested(data)[0].roots] == [b"/a", b"/a-b", b"/ab"]
+
+
+def test_a_keyed_short_id_is_told_from_a_path() -> None:
+    """A path that holds a secret is not written; what stands for it must not look like one."""
+    lines = parse_ledger(encode([[1, "k-1", "r", "s", 1], [1, b"k-1", "r", "s", 1]]))
+
+    assert [(line.path, line.is_keyed) for line in lines] == [(b"k-1", True), (b"k-1", False)]
+    assert encode_ledger(lines[:1]) != encode_ledger(lines[1:])
 
 
 def test_roots_are_directories_with_all_their_fields() -> None:

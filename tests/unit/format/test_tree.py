@@ -120,6 +120,7 @@ def test_no_field_that_a_file_must_have_may_be_absent(key: int) -> None:
         (FileType.FILE, {9: 0, 11: LIST}),
         (FileType.FILE, {9: CHUNK_MAX_BYTES + 1}),
         (FileType.FILE, {9: 2**64 - 1}),
+        (FileType.FILE, {9: 2**53, 11: [0, [2**53, None]]}),
         (FileType.FILE, {10: b"short"}),
         (FileType.FILE, {10: None}),
         (FileType.FILE, {15: []}),
@@ -208,6 +209,8 @@ def test_a_root_is_an_entry_without_a_name() -> None:
         [0, [5, 7]],
         [0, [5, None, 5, None]],
         [0, [CHUNK_MAX_BYTES + 1, ID]],
+        [0, [2**53, None]],
+        [1, [2**53, ID]],
         [1, [5, None]],
         [4, [5, ID]],
         [-1, [5, ID]],
@@ -229,7 +232,7 @@ def test_a_content_list_has_to_add_up_and_to_be_of_the_depth_looked_for() -> Non
     """A sum of huge runs must not wrap, and a list in itself must end."""
     for value, total, depth in (
         ([0, [5, ID]], 6, None),
-        ([0, [2**64 - 1, None, 6, ID]], 5, None),
+        ([0, [2**53 - 1, None, 6, ID]], 5, None),
         ([0, [5, ID]], 5, 1),
         ([3, [5, ID]], 5, 2),
     ):
@@ -432,6 +435,8 @@ def test_the_set_hash_is_as_the_specification_says() -> None:
     assert one.digest() == inner
     assert roots.digest() == hashlib.sha256(b"\0\2/r" + outer).digest()
     assert set_value(entry(FileType.FIFO)) == zero
+    roots.add_root(b"/.durarepo/components/git", folder.digest())  # has a component of its own
+    assert roots.digest() == hashlib.sha256(b"\0\2/r" + outer).digest()
 
 
 def test_owners_that_differ_in_one_part_are_encoded_apart() -> None:
