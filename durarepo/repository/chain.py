@@ -170,7 +170,7 @@ class Chain:
         head = self.head()
         if not 1 <= sequence <= head:
             raise no_sequence(str(sequence), head)
-        begin = sequence if self.high.sequence else 1
+        begin = min(sequence, self.high.sequence) if self.high.sequence else 1
         return self._admitted(begin, head, now)[sequence]
 
     def all_verified(self, *, now: int) -> dict[int, VerifiedManifest]:

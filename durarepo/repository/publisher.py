@@ -11,7 +11,6 @@ from durarepo.chunking.compression import deflate
 from durarepo.core.errors import IntegrityError, StoreError, TrustError
 from durarepo.core.limits import (
     ENVELOPE_MAX_BYTES,
-    LEDGER_INLINE_BYTES,
     MANIFEST_TTL_SECONDS,
     SLOT_ATTEMPTS,
 )
@@ -41,8 +40,6 @@ from durarepo.sealing import (
     sign_document,
     signer_id,
 )
-
-INLINE_LEDGER_BYTES = LEDGER_INLINE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

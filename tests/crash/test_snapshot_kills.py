@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from durarepo.operations import snapshot as module
 from durarepo.repository import publisher
+from durarepo.repository import workbench as bench
 from durarepo.repository.writer import NewPack
 from tests.doubles.children import die_with_parent
 from tests.machines.opens import opened_files
@@ -368,15 +368,15 @@ def _die_after_packs(stream: Stream, count: int) -> None:
     child = os.fork()
     if child == 0:
         try:
-            real = module._Hand._note_pack
+            real = bench.Workbench._note_pack
 
-            def noting(self: module._Hand, new: NewPack) -> None:
+            def noting(self: bench.Workbench, new: NewPack) -> None:
                 real(self, new)
                 packs[0] += 1
                 if packs[0] == count:
                     os._exit(_DEAD)
 
-            module._Hand._note_pack = noting  # type: ignore[method-assign]  # in the child alone
+            bench.Workbench._note_pack = noting  # type: ignore[method-assign]  # in the child alone
             stream.snapshot()
         finally:
             os._exit(1)

@@ -575,7 +575,7 @@ def _ledger(stream: Stream) -> list[LedgerLine]:
 
 def test_a_ledger_too_long_for_its_place_keeps_every_omission() -> None:
     """Exclusions may be added up where there are too many, omissions not; and it must fit."""
-    from durarepo.operations import snapshot as module
+    from durarepo.repository import account as module
 
     long = b"/" + b"p" * 4000
     lines = [
