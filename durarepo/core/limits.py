@@ -37,6 +37,7 @@ ED25519_SIGNATURE_BYTES = 64
 MLDSA_SIGNATURE_BYTES = 3309
 
 # Bounds checked before memory is allocated (law 8), in bytes unless said otherwise.
+FILE_MAX_BYTES = (1 << 53) - 1
 CHUNK_MAX_BYTES = 8 * MIB
 FRAME_MAX_BYTES = 8 * MIB
 INDEX_MAX_BYTES = 4 * MIB
@@ -51,7 +52,8 @@ PINS_WARN_COUNT = 16_384
 CBOR_MAX_DEPTH = 16
 FRAMES_MAX_COUNT = 65_536
 LIST_MAX_DEPTH = 3
-TREE_MAX_DEPTH = 2048
+TREE_MAX_DEPTH = PATH_MAX_BYTES // 2 + 1
+"""As deep as the longest path leads, its root included."""
 
 # Trees (format 6): where a large directory is split.
 TREE_SPLIT_BYTES = 1 * MIB

@@ -92,6 +92,11 @@ def registry_slot_input(version: int, attempt: int) -> bytes:
     return b"\x03" + bytes(4) + version.to_bytes(8) + bytes((attempt,))
 
 
+def pack_slot_input(pack: ObjectName, attempt: int) -> bytes:
+    """Return what is hashed with the slot subkey to give the second place of a pack."""
+    return b"\x04" + bytes.fromhex(pack) + bytes((attempt,))
+
+
 def object_name(raw: bytes) -> ObjectName:
     """Return the text form of a 32-byte name."""
     return ObjectName(raw.hex())

@@ -214,7 +214,10 @@ def parse_statement(data: bytes) -> Statement:
     if not (is_stream_id(identity.text(0)) and is_stream_id(identity.text(2))):
         raise identity.refused("has an id of another form")
     accepted = fields.maybe_blob(7, _DIGEST)
-    pins = fields.items(11), fields.items(12), fields.items(13)
+    pins = _parse_pins(fields.items(11), chain.uint(4))
+    repairs, abandoned = _parse_repairs(fields.items(12)), _parse_abandoned(fields.items(13))
+    if {pin.name for pin in pins} & set(abandoned):
+        raise _bad_pins("name a pack that is abandoned")
     return Statement(
         stream=identity.text(0),
         epoch=identity.uint(1, U32_MAX, 1),
@@ -236,9 +239,9 @@ def parse_statement(data: bytes) -> Statement:
         holds=_parse_holds(fields),
         audit_head=Digest(fields.blob(9, _DIGEST)),
         state_lost=fields.flag(10),
-        pins=_parse_pins(pins[0], chain.uint(4)),
-        repairs=_parse_repairs(pins[1]),
-        abandoned=_parse_abandoned(pins[2]),
+        pins=pins,
+        repairs=repairs,
+        abandoned=abandoned,
         floor=fields.uint(14),
         nested=fields.octets(fields.raw(15)),
     )
@@ -344,6 +347,8 @@ class LedgerLine:
     rule: str
     stage: str
     count: int = 1
+    is_keyed: bool = False
+    """Whether ``path`` is a keyed short id, which is stored as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +396,12 @@ def component_index(components: tuple[Component, ...]) -> bytes:
 
 def encode_ledger(lines: list[LedgerLine]) -> bytes:
     """Return the ledger's array."""
-    return encode([[int(li.kind), li.path, li.rule, li.stage, li.count] for li in lines])
+    return encode([_ledger_value(line) for line in lines])
+
+
+def _ledger_value(line: LedgerLine) -> Value:
+    path = line.path.decode() if line.is_keyed else line.path
+    return [int(line.kind), path, line.rule, line.stage, line.count]
 
 
 def parse_ledger(data: bytes) -> list[LedgerLine]:
@@ -406,11 +416,20 @@ def parse_ledger(data: bytes) -> list[LedgerLine]:
 
 def _parse_ledger_line(item: Value) -> LedgerLine:
     match item:
-        case [int() as kind, bytes() as path, str() as rule, str() as stage, int() as count] if (
-            type(kind) is type(count) is int and kind in _OMISSION_CLASSES and count >= 0
-        ):
+        case [
+            int() as kind,
+            bytes() | str() as path,
+            str() as rule,
+            str() as stage,
+            int() as count,
+        ] if type(kind) is type(count) is int and kind in _OMISSION_CLASSES and count >= 0:
             return LedgerLine(
-                kind=_OMISSION_CLASSES[kind], path=path, rule=rule, stage=stage, count=count
+                kind=_OMISSION_CLASSES[kind],
+                path=path if isinstance(path, bytes) else path.encode(),
+                rule=rule,
+                stage=stage,
+                count=count,
+                is_keyed=isinstance(path, str),
             )
     raise IntegrityError("nested-form", "ledger line has another form")
 
@@ -454,7 +473,7 @@ def parse_nested(data: bytes) -> tuple[Nested, bytes]:
     """
     fields = Fields(decode(data), reason="nested-form", what="nested part", required=range(8))
     roots = tuple(_parse_root(fields, item) for item in fields.items(0))
-    fields.ascending([root.path for root in roots])
+    _check_roots(fields, roots)
     ledger = fields.raw(3)
     if isinstance(ledger, bytes) and len(ledger) > LEDGER_INLINE_BYTES:
         raise fields.refused("has a ledger that is too long in place")
@@ -468,6 +487,13 @@ def parse_nested(data: bytes) -> tuple[Nested, bytes]:
         policy=fields.text(7),
     )
     return nested, fields.blob(2, _DIGEST)
+
+
+def _check_roots(fields: Fields, roots: tuple[Root, ...]) -> None:
+    fields.ascending([root.path for root in roots])
+    folders = sorted(root.path.rstrip(b"/") + b"/" for root in roots)
+    if any(two.startswith(one) for one, two in pairwise(folders)):
+        raise fields.refused("has a root that lies in another")
 
 
 def _parse_root(fields: Fields, item: Value) -> Root:

@@ -14,6 +14,7 @@ from durarepo.core.entries import ChunkList, Consistency, Entry, FileType, Run
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import (
     CHUNK_MAX_BYTES,
+    FILE_MAX_BYTES,
     LIST_MAX_DEPTH,
     NAME_MAX_BYTES,
     PATH_MAX_BYTES,
@@ -28,6 +29,9 @@ from durarepo.core.limits import (
 from durarepo.core.names import ChunkId, FileHash
 from durarepo.format.canonical import Value, decode, encode, encode_bytes, encode_head, encode_int
 from durarepo.format.fields import U32_MAX, U64_MAX, Fields
+
+COMPONENT_ROOTS = b"/.durarepo/components/"
+"""Below it lie the roots of components that are no files of the source."""
 
 _NS = 1_000_000_000
 _MODE_MAX = 0o7777
@@ -270,7 +274,7 @@ def parse_entry(value: Value, *, root: bool = False) -> Entry:
     if not root:
         name = fields.octets(fields.raw(0))
         check_name(name)
-    size = fields.uint(9) if kind is FileType.FILE else 0
+    size = fields.uint(9, FILE_MAX_BYTES) if kind is FileType.FILE else 0
     _check_content_fields(fields, kind, size)
     return Entry(
         name=name,
@@ -380,9 +384,9 @@ def parse_list(value: Value, *, total: int | None, depth: int | None = None) -> 
 
 def _parse_runs(flat: list[Value], *, of_data: bool) -> tuple[Run, ...]:
     runs: list[Run] = []
-    most = CHUNK_MAX_BYTES if of_data else U64_MAX
+    most = CHUNK_MAX_BYTES if of_data else FILE_MAX_BYTES
     for length, chunk in zip(flat[::2], flat[1::2], strict=True):
-        if type(length) is not int or not 1 <= length <= U64_MAX:
+        if type(length) is not int or not 1 <= length <= FILE_MAX_BYTES:
             raise IntegrityError("content", "content list has a run without length")
         if chunk is None and of_data and not (runs and runs[-1].chunk is None):
             runs.append(Run(length, None))
@@ -415,8 +419,9 @@ class SetHash:
         )
 
     def add_root(self, path: bytes, value: bytes) -> None:
-        """Add one root with its directory's set hash."""
-        self._hash.update(len(path).to_bytes(2) + path + value)
+        """Add one root with its directory's set hash; what holds a component has its own."""
+        if not path.startswith(COMPONENT_ROOTS):
+            self._hash.update(len(path).to_bytes(2) + path + value)
 
     def digest(self) -> bytes:
         """Return the hash of what was added."""
