@@ -124,6 +124,7 @@ class ListingWalk:
     def _take(self, path: bytes, entry: Entry, stack: list[_Folder]) -> None:
         is_lossy = True
         try:
+            _check_length(len(path))
             is_lossy = self._listener.entry(path, entry)
             if entry.type is FileType.DIRECTORY and entry.tree is not None:
                 self._enter(path, entry, entry.tree, stack)
@@ -132,7 +133,6 @@ class ListingWalk:
                 stack[-1].longest = max(stack[-1].longest, len(entry.name) + 1)
             if path in self._files:
                 self._files[path] = entry.sha256
-            _check_length(len(path))
         except IntegrityError:
             is_lossy = True
             self._listener.refused(path)

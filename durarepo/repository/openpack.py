@@ -8,15 +8,16 @@ Source: spec/format.md 5, spec/ingest.md 5 and 6. Start at `PackOpener.open`.
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
 from durarepo.core.errors import IntegrityError, TrustError
 from durarepo.core.limits import FORMAT_VERSION, KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
-from durarepo.core.names import ChunkId
+from durarepo.core.names import ChunkId, ObjectName
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
-from durarepo.format.layout import ChunkKind, Compartment
+from durarepo.format.layout import Compartment, object_name, pack_slot_input
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import PackIndex
 from durarepo.ingest import open_registry
@@ -45,16 +46,30 @@ class EpochKeys:
     place: Compartment
     namer: ChunkNamer
     index_subkey: Secret
+    slot_subkey: Secret
 
 
 class OpenPack:
     """A pack whose index is the pinned one; its frames are read one at a time."""
 
-    __slots__ = ("_firsts", "_keys", "_numbers", "_pack_key", "_starts", "_store", "index", "pin")
+    __slots__ = (
+        "_firsts",
+        "_keys",
+        "_numbers",
+        "_pack_key",
+        "_place",
+        "_starts",
+        "_store",
+        "index",
+        "pin",
+    )
 
-    def __init__(self, pin: Pin, index: PackIndex, *, keys: EpochKeys, store: ObjectStore) -> None:
-        """Hold a pack; only `PackOpener` makes one."""
+    def __init__(
+        self, pin: Pin, index: PackIndex, *, place: ObjectName, keys: EpochKeys, store: ObjectStore
+    ) -> None:
+        """Hold a pack that lies at ``place``; only `PackOpener` makes one."""
         self.pin = pin
+        self._place = place
         self.index = index
         self._keys = keys
         self._store = store
@@ -63,10 +78,9 @@ class OpenPack:
         self._starts = array("Q", accumulate(index.lengths, initial=0))
         self._firsts = [frame.first_chunk for frame in index.frames]
 
-    def number(self, chunk: ChunkId, kind: ChunkKind) -> int | None:
+    def number(self, chunk: ChunkId) -> int | None:
         """Return the number of a chunk within this pack, or None where it is not in it."""
-        number = self._numbers.get(chunk)
-        return None if number is None or self.index.kinds[number] != kind else number
+        return self._numbers.get(chunk)
 
     def frame_of(self, number: int) -> int:
         """Return the ordinal of the frame in which a chunk lies."""
@@ -79,7 +93,7 @@ class OpenPack:
             IntegrityError: the code of the first step that fails.
             StoreError: it cannot be read.
         """
-        name, info = self.pin.name, self.index.frames[ordinal]
+        name, info = self._place, self.index.frames[ordinal]
         header = b""
         if self._pack_key is None:
             header = self._store.read(name, 0, self.index.header_length)
@@ -120,16 +134,35 @@ class PackOpener:
             KeyMaterialError: ``identity-absent`` where only the registry has the naming key.
             StoreError: it cannot be read.
         """
-        name, size = pin.name, self._store.stat(pin.name)
-        if size is None:  # 5.1
-            raise IntegrityError(
-                "pack-missing",
-                f"pack {name} is not there",
-                hint="bring it back from a remote: durarepo fetch, or durarepo repair",
-            )
+        keys = self.keys(self.epoch_of(pin.registry_version))
+        refusal: IntegrityError | None = None
+        for place, size in self._iter_places(pin, keys):  # 5.1
+            try:
+                return self._open_at(pin, place, size=size, keys=keys)
+            except IntegrityError as error:
+                refusal = refusal or error
+        raise refusal or IntegrityError(
+            "pack-missing",
+            f"pack {pin.name} is not there",
+            hint="bring it back from a remote: durarepo fetch, or durarepo repair",
+        )
+
+    def _iter_places(self, pin: Pin, keys: EpochKeys) -> Iterator[tuple[ObjectName, int]]:
+        """Yield where the pack may lie, with the size of what is there: its name, then its slot."""
+        size = self._store.stat(pin.name)
+        if size is not None:
+            yield pin.name, size
+        for attempt in range(SLOT_ATTEMPTS):
+            slot = pack_slot_input(pin.name, attempt)
+            place = object_name(primitives.keyed_hash(keys.slot_subkey.reveal(), slot))
+            size = self._store.stat(place)
+            if size is None:
+                return
+            yield place, size
+
+    def _open_at(self, pin: Pin, name: ObjectName, *, size: int, keys: EpochKeys) -> OpenPack:
         if size != pin.size:  # 5.2
             raise IntegrityError("object-size", f"pack {name} is {size} bytes, not {pin.size}")
-        keys = self.keys(self.epoch_of(pin.registry_version))
         head = self._store.read(name, 0, _SALT_END)
         if head[0] != FORMAT_VERSION:  # 5.2
             raise IntegrityError("version", f"pack {name} is of a format version unknown here")
@@ -138,7 +171,7 @@ class PackOpener:
         position = open_trailer(key, trailer, size=size)  # 5.3
         sealed = self._store.read(name, position, size - TRAILER_BYTES - position)
         index = open_index(check_index(sealed, position, pin.index_digest), key)  # 5.4 to 5.6
-        return OpenPack(pin, index, keys=keys, store=self._store)
+        return OpenPack(pin, index, place=name, keys=keys, store=self._store)
 
     def keys(self, epoch: int) -> EpochKeys:
         """Return what opens the packs of an epoch.
@@ -152,6 +185,7 @@ class PackOpener:
                 place=self._repository.place(epoch),
                 namer=ChunkNamer(naming),
                 index_subkey=Secret(primitives.derive_subkey(naming, "index")),
+                slot_subkey=Secret(primitives.derive_subkey(naming, "slot")),
             )
         return self._keys[epoch]
 
@@ -159,7 +193,8 @@ class PackOpener:
         """Return the epoch of packs sealed under a registry: the last one that it names.
 
         Raises:
-            TrustError: ``registry-version``: that registry is not there or does not pass.
+            TrustError: ``registry-version``: that registry is not there.
+            IntegrityError, TrustError: why it is refused (ingest 3.1 to 3.11).
         """
         repository = self._repository
         if len(repository.record.epochs) == 1:
@@ -172,6 +207,7 @@ class PackOpener:
 
     def _old_epoch(self, version: int) -> int:
         keys, store = self._repository.keys, self._repository.store
+        refusal: IntegrityError | TrustError | None = None
         for attempt in range(SLOT_ATTEMPTS):
             slot = registry_slot(keys.locator, version, attempt)
             if store.stat(slot) is None:
@@ -183,10 +219,11 @@ class PackOpener:
                     owner_digest=keys.owner_digest,
                     version=version,
                 )
-            except (IntegrityError, TrustError):
+            except (IntegrityError, TrustError) as error:
+                refusal = refusal or error
                 continue  # a taken slot; the next attempt may hold it (format 9)
             return found.record(self._repository.stream).current.number
-        raise TrustError(
+        raise refusal or TrustError(
             "registry-version",
             f"registry {version}, under which a pack was sealed, is not there",
             hint="bring it back from a remote: durarepo fetch",

@@ -111,9 +111,12 @@ class ChunkReader:
 
     def _read(self, name: ObjectName, chunk: ChunkId, kind: ChunkKind) -> bytes | None:
         pack = self._open(name)
-        number = pack.number(chunk, kind)
+        number = pack.number(chunk)
         if number is None:
             return None
+        if pack.index.kinds[number] != kind:  # ingest 7.1, 7.6
+            reason = "tree-form" if kind is ChunkKind.TREE else "content"
+            raise IntegrityError(reason, "a chunk is of another kind than what names it says")
         return pack.cut_chunk(self._frame(pack, pack.frame_of(number)), number)
 
     def _frame(self, pack: OpenPack, ordinal: int) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from durarepo.core.errors import FreshnessError, KeyMaterialError
-from durarepo.core.names import Digest, ObjectName, Sequence
+from durarepo.core.names import ChunkId, Digest, ObjectName, Sequence
 from durarepo.core.progress import SilentProgress
 from durarepo.local.checked import CheckedPacks
 from durarepo.local.statefiles import HighWater, LivePins, StateFiles
@@ -73,7 +73,7 @@ def pack_of(scene: Scene, kind: int, plain: bytes) -> tuple[str, int]:
     with open_repository(scene.places) as repository:
         for pin in verified(repository, scene.stream.head).statement.pins:
             pack = openpack.PackOpener(repository).open(pin)
-            number = pack.number(wanted, kind)  # type: ignore[arg-type]  # a plain number
+            number = pack.number(ChunkId(wanted))
             if number is not None:
                 return pin.name, pack.index.frames[pack.frame_of(number)].position
     raise LookupError

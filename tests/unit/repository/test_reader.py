@@ -101,15 +101,20 @@ def test_a_chunk_that_no_pinned_index_names_is_missing(repository: Repository) -
     assert caught.value.code == "integrity.chunk-missing"
 
 
-def test_a_chunk_is_not_given_as_another_kind(repository: Repository) -> None:
+@pytest.mark.parametrize(
+    ("kind", "code"), [(ChunkKind.TREE, "tree-form"), (ChunkKind.LIST, "content")]
+)
+def test_a_chunk_is_not_given_as_another_kind(
+    repository: Repository, kind: ChunkKind, code: str
+) -> None:
     """File content that looks like a listing must never be taken for one."""
     reader = ChunkReader(repository, verified(repository), permit=allow)
     chunk = reader.file_chunk(listing(repository, reader)[b"a"])
 
     with pytest.raises(IntegrityError) as caught:
-        reader.chunk(chunk, ChunkKind.TREE)
+        reader.chunk(chunk, kind)
 
-    assert caught.value.code == "integrity.chunk-missing"
+    assert caught.value.code == f"integrity.{code}"
 
 
 def test_a_reader_without_a_permit_gives_no_data(repository: Repository) -> None:
@@ -429,11 +434,11 @@ def test_memory_of_frames_and_indexes_stays_bounded(
         assert sum(len(pack.index.ids) for pack in reader._packs.values()) <= 4
 
 
-def test_packs_of_an_earlier_epoch_are_opened_with_its_key(tmp_path: Path) -> None:
+def test_packs_of_an_earlier_epoch_are_opened_as_of_that_epoch(tmp_path: Path) -> None:
     """A pin says under which registry its pack was sealed, and that decides the epoch."""
     scene = Scene(tmp_path)
     scene.snapshot({b"a": mini.file(b"alpha")})
-    scene.stream.begin_epoch()
+    scene.stream.begin_epoch(naming=scene.stream.naming[1])
     scene.stream.publish()
     scene.snapshot({b"b": mini.file(b"beta")})
     with scene.open() as repository:
