@@ -138,6 +138,19 @@ def test_holes_take_no_space(tmp_path: Path) -> None:
     assert about.st_blocks * 512 < 1 << 20
 
 
+def test_roots_of_other_components_come_back_and_are_no_part_of_the_files(tmp_path: Path) -> None:
+    """They have an integrity hash of their own; counted twice, no reader would agree on one."""
+    dump = writer.directory({b"dump.sql": writer.file(b"select 1;\n")})
+    roots = {**small(), b"/.durarepo/components/dump": dump}
+    repository = writer.Repository()
+    repository.snapshot(roots)
+
+    restore(repository, tmp_path)
+
+    assert writer.files_component(roots) == writer.files_component(small())
+    assert (tmp_path / "restored/.durarepo/components/dump/dump.sql").stat().st_size == 10
+
+
 def test_hard_links_are_joined_only_where_all_metadata_agree(tmp_path: Path) -> None:
     """Two names that differ are two files, whatever group they claim."""
     repository = writer.Repository()

@@ -189,6 +189,27 @@ def chain_behind_revocation() -> Body:
     return _body(None, *_LINKS, scene=scene, registry="registry-revoked-behind-2", sequence="3")
 
 
+@fails("chain", "4.17", "fresh.revoked", differs_from="chain-over-two-epochs", field="revocation")
+def chain_revoked_in_another_epoch() -> Body:
+    """The signer of epoch 2 stands as revoked in epoch 1, where it never signed."""
+
+    def scene() -> Scene:
+        made = epoch_2()
+        made.revoke(1, 2, made.signers[2])
+        return made
+
+    return _two_epochs("registry-revoked-elsewhere", scene(), (2, 0, 1), sequence="3")
+
+
+@passes("chain", "4.24")
+def chain_above_the_floor() -> Body:
+    """The floor is number 3: what lies below is followed, and not restored."""
+    scene = before(3)
+    scene.record[4] = 3
+    body = _body(None, *_LINKS, scene=scene, registry="registry-floor-3-of-3", sequence="3")
+    return _found(body, 3, link(3))
+
+
 @fails("chain", "4.20", "integrity.gap", differs_from="chain-of-three", field="envelope 2")
 def chain_with_a_gap() -> Body:
     """Number 2 is missing: nothing shows that number 3 follows from number 1."""
@@ -213,6 +234,18 @@ def chain_past_anchor() -> Body:
     """The chain does not reach the envelope that the card names."""
     anchor = f"1 2 {'44' * 32}"
     return _body(None, _LINKS[2], _LINKS[1], anchor=anchor)
+
+
+@fails("chain", "4.21", "trust.link", differs_from="chain-over-two-epochs", field="epoch 2")
+def chain_epoch_follows_another() -> Body:
+    """Number 3 follows number 2; the registry says that epoch 2 follows another envelope."""
+
+    def scene() -> Scene:
+        made = epoch_2()
+        made.epochs[1][2] = bytes([0x47]) * 32
+        return made
+
+    return _two_epochs("registry-epoch-2-elsewhere", scene(), (1, 2, 0), sequence="3")
 
 
 @fails("chain", "4.22", "trust.rollback", differs_from="chain-at-high-water", field="high-water")

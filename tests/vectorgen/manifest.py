@@ -188,6 +188,12 @@ def manifest_behind_milestone() -> Body:
 
 
 @passes("manifest", "4.21")
+def manifest_milestone_below_anchor() -> Body:
+    """Number 3 above the anchor 2: its milestone is number 1, which is not compared."""
+    return manifest_body(Scene(before={1: b"another number 1", 2: BEFORE}))
+
+
+@passes("manifest", "4.21")
 def manifest_first() -> Body:
     """Number 1 has zero digests before it."""
     return manifest_body(Scene(before={}))
@@ -704,11 +710,15 @@ def manifest_pin_of_class_8() -> Body:
     "4.29",
     "integrity.pins",
     differs_from="manifest-pins-of-all-classes",
-    field="registry version",
+    field="abandoned",
 )
-def manifest_pin_of_registry_0() -> Body:
-    """Registries count from 1."""
-    return _pins([*_PIN_1[:3], 0], _PIN_2)
+def manifest_pin_is_abandoned() -> Body:
+    """A pack cannot be needed and given up at once."""
+
+    def change(statement: dict[int, Any]) -> None:
+        statement[11], statement[13] = [_PIN_1, _PIN_2], [_name(2)]
+
+    return _bad_statement(change)
 
 
 @fails(
@@ -813,10 +823,11 @@ def manifest_root_climbs() -> Body:
     return _root_path(b"/home/agent/../other")
 
 
-@fails("manifest", "4.31", "integrity.nested-form", differs_from="manifest-basic", field="root")
-def manifest_root_double_slash() -> Body:
-    """A second spelling of the same path."""
-    return _root_path(b"/home//agent")
+@fails("manifest", "4.31", "integrity.nested-form", differs_from="manifest-two-roots", field="root")
+def manifest_root_in_another() -> Body:
+    """A root in another one, which would be restored twice; a name between them in order."""
+    paths = (b"/home/agent", b"/home/agent-2", b"/home/agent/inner")
+    return manifest_body(tree={path: mini.directory({}) for path in paths})
 
 
 @fails("manifest", "4.31", "integrity.nested-form", differs_from="manifest-basic", field="root")

@@ -65,6 +65,14 @@ def registry_without_audit() -> Body:
     return registry_body(scene)
 
 
+@passes("registry", "3.10")
+def registry_id_of_63_characters() -> Body:
+    """A stream's id as long as it may be."""
+    scene = Scene()
+    scene.record[0] = "n-0" * 21
+    return registry_body(scene)
+
+
 @passes("registry", "3.12")
 def registry_issued_600_ahead() -> Body:
     """Issued as far ahead of now as it may be."""
@@ -215,11 +223,15 @@ def registry_epoch_gap() -> Body:
 
 
 @fails(
-    "registry", "3.10", "integrity.registry", differs_from="registry-basic", field="stanza count"
+    "registry",
+    "3.10",
+    "integrity.registry",
+    differs_from="registry-id-of-63-characters",
+    field="stream",
 )
-def registry_6_stanzas() -> Body:
-    """Only four and eight stanzas exist."""
-    return _bad_statement(lambda scene: _epoch(scene).update({6: 6}))
+def registry_id_of_64_characters() -> Body:
+    """A stream's id of one character too many."""
+    return _bad_statement(lambda scene: scene.record.update({0: "n-0" * 21 + "s"}))
 
 
 @fails(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.interop import miniwriter as mini
+from tests.vectorgen import keys
 from tests.vectorgen.catalogue import Body, fails, passes
 from tests.vectorgen.chain import before, registry_part, shared_link, slot
 from tests.vectorgen.scene import (
@@ -15,6 +16,7 @@ from tests.vectorgen.scene import (
     manifest_inputs,
     renamed,
     seal_manifest,
+    trusted,
 )
 from tests.vectorgen.tree import listing_result
 from tests.vectors.vectorfile import Part
@@ -148,6 +150,90 @@ def repository_ledger_in_chunks() -> Body:
     return _body(nested=nested)
 
 
+def _moved(body: Body, *, damaged: bool) -> Body:
+    """Return a body whose pack lies in its second place; with a damaged one under its name."""
+    slots = mini.slot_key(keys.NAMING)
+    parts: list[Part] = []
+    for part in body.parts:
+        if mini.sha256(part.data).hex() != part.label:
+            parts.append(part)
+            continue
+        second = mini.pack_slot(slots, bytes.fromhex(part.label))
+        parts.append(Part(label=second, data=part.data))
+        if damaged:
+            parts.append(Part(label=part.label, data=part.data[:-1] + b"\0"))
+    return Body(parts=tuple(parts), inputs=body.inputs, result=body.result, encoding=body.encoding)
+
+
+@passes("repository", "5.1")
+def repository_pack_in_second_place() -> Body:
+    """The pack is not under its name, and in its slot."""
+    return _moved(_body(), damaged=False)
+
+
+@passes("repository", "5.1")
+def repository_pack_damaged_in_first_place() -> Body:
+    """What lies under the pack's name is damaged; the second place counts."""
+    return _moved(_body(), damaged=True)
+
+
+@passes("repository", "4.29")
+def repository_repaired() -> Body:
+    """A pinned pack is bad, and its replacement is pinned as well: the chunks are taken from it."""
+    scene = Scene(before={})
+    making = _Making(scene)
+    first: list[bytes] = []
+
+    def nested(inner: dict[int, Any], chunks: mini.Chunks) -> dict[int, Any]:
+        pack = scene.store(chunks, edits={"salt": bytes([0x5B]) * 32})
+        first.append(b"" if pack is None else pack.name)
+        return inner
+
+    def change(statement: dict[int, Any]) -> None:
+        good = next(name for name in scene.pins if name != first[0])
+        statement[12] = [[first[0], [good]]]
+        scene.objects[first[0].hex()] = b"\x01" * 32768
+
+    return making.body(nested=nested, change=change)
+
+
+def _over_epochs(*, without_first: bool = False) -> Body:
+    """Return a body whose second manifest lies in epoch 2 and pins the pack of epoch 1."""
+    scene, tree = Scene(before={}), _tree()
+    chunks = scene.chunks()
+    inner = scene.nested_map(tree, chunks)
+    scene.store(chunks, edits={"salt": SALT})
+    first = [Part(label=mini.registry_slot(scene.locator, 3), data=scene.seal())]
+    envelopes: list[Part] = []
+    for number in (1, 2):
+        if number == 2:
+            scene.begin_epoch(naming=keys.NAMING)
+            scene.registry[0] = 4
+        sealed = mini.seal_nested(
+            inner, scope=scene.scope(), sequence=number, previous=scene.digest(number - 1)
+        )
+        statement = scene.statement(counts=mini.totals(tree), nested=sealed)
+        envelope = seal_manifest(scene, statement)
+        scene.put_envelope(envelope, sequence=number)
+        name = mini.manifest_slot(mini.slot_key(keys.NAMING), scene.epoch, number, 0)
+        envelopes.append(Part(label=name, data=envelope))
+    packs = [Part(label=name.hex(), data=scene.objects[name.hex()]) for name in scene.pins]
+    newest = Part(label=mini.registry_slot(scene.locator, 4), data=scene.seal())
+    given = {**trusted(scene), "stream": "notes", "sequence": "2", "identity": keys.DATA.hex()}
+    return Body(
+        parts=(*([] if without_first else first), newest, *envelopes, *packs),
+        inputs=given,
+        result=f"{listing_result(tree)} linked=0",
+        encoding="base64",
+    )
+
+
+@passes("repository", "5.3")
+def repository_pack_of_epoch_before() -> Body:
+    """Epoch 2 keeps the naming key; the pack is sealed for epoch 1, as its pin's registry says."""
+    return _over_epochs()
+
+
 @passes("repository", "7.8")
 def repository_partial() -> Body:
     """A partial manifest: one entry was taken from number 1."""
@@ -184,6 +270,29 @@ def repository_last_second() -> Body:
     """The manifest is in its last second from beginning to end."""
     last = str(NOW + 1 + _DAY - 1)
     return _body(now=last, now_frames=last, now_end=last)
+
+
+@fails(
+    "repository",
+    "3.11",
+    "trust.registry-version",
+    differs_from="repository-pack-of-epoch-before",
+    field="registry 3",
+)
+def repository_registry_of_pin_missing() -> Body:
+    """The registry under which the pack was sealed is not there."""
+    return _over_epochs(without_first=True)
+
+
+@fails("repository", "7.1", "integrity.tree-form", differs_from="repository-basic", field="tree")
+def repository_tree_is_data() -> Body:
+    """What the root names as its tree is a data chunk."""
+
+    def nested(inner: dict[int, Any], chunks: mini.Chunks) -> dict[int, Any]:
+        inner[0][0][1][12] = chunks.add(mini.DATA, mini.encode([0, []]))
+        return inner
+
+    return _body(nested=nested)
 
 
 @fails("repository", "6.1", "fresh.expired", differs_from="repository-last-second", field="now")

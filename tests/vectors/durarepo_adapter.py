@@ -390,6 +390,9 @@ def _chunk(vector: Vector, folder: Path, counter: OpenCounter) -> str:
     return f"bytes={len(plain)} sha256={primitives.sha256(plain).hex()}"
 
 
+_OF_OTHER_KIND = ("integrity.chunk-missing", "integrity.content", "integrity.tree-form")
+
+
 def _any_kind(reader: ChunkReader, wanted: ChunkId) -> bytes:
     """Return a chunk whose kind is not known; each kind is asked for."""
     missing: IntegrityError | None = None
@@ -397,7 +400,7 @@ def _any_kind(reader: ChunkReader, wanted: ChunkId) -> bytes:
         try:
             return reader.chunk(wanted, kind)
         except IntegrityError as error:
-            if error.code != "integrity.chunk-missing":
+            if error.code not in _OF_OTHER_KIND:
                 raise
             missing = error
     raise missing or IntegrityError("chunk-missing", "there are no kinds")
