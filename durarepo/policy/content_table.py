@@ -171,7 +171,7 @@ _KEYS = (
         check=Check.FILLED,
     ),
     _header(
-        "key-gnupg",
+        "key-expression",
         r"\((?:11:|21:protected-|protected-)?private-key",
         r"\((?:11:private-key|21:protected-private-key"
         r"|(?:protected-)?private-key\s{0,8}\([a-z-]{2,16}\s{1,8}"
@@ -228,8 +228,8 @@ _KEYS = (
     ),
     _header(
         "key-onion",
-        r"== ed25519v1-secret: type0 ==",
-        r"== ed25519v1-secret: type0 ==",
+        r"== ed25519v1-secret: type[0] ==",
+        r"== ed25519v1-secret: type[0] ==",
         "the secret key of an onion service",
         "Tor rend-spec-v3",
     ),

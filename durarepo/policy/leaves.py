@@ -113,7 +113,7 @@ def _listed(text: bytes, start: int, top: _Level, above: tuple[bytes, ...]) -> I
 _LINE = re.compile(
     rb"(?P<indent>[ \t]*)(?P<item>(?:- +)*)(?:export +|set +|\?? )?[\"']?"
     rb"(?P<name>[A-Za-z0-9_./:@*$ -]*?[A-Za-z0-9_*])[\"']?[ \t]*"
-    rb"(?:=>?|:(?=[ \t]|\r?\Z)|:=)[ \t]*(?P<value>[^\r\n]*)"
+    rb"(?:=>?|:(?=[ \t\r\n]|\Z)|:=)[ \t]*(?P<value>[^\r\n]*)"
 )
 _ITEM = re.compile(rb"(?P<indent>[ \t]*)- +(?P<value>[^\r\n]+)")
 _SECTION = re.compile(rb"[ \t]*\[+(?P<name>[^\]\r\n]*)\]+[ \t]*(?:[#;].*)?\r?\Z")

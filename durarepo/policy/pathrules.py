@@ -126,6 +126,12 @@ class PathRules:
         return found
 
 
+@lru_cache(1)
+def shared_path_rules() -> PathRules:
+    """Return the rules of the table, compiled once a process."""
+    return PathRules()
+
+
 def is_secret(rule: Rule) -> bool:
     """Return whether a rule is for secrets, not for what can be made again."""
     return rule.word not in REBUILDABLE

@@ -20,7 +20,7 @@ from durarepo.policy.ignorefile import (
     is_ignored,
     parse_ignore,
 )
-from durarepo.policy.pathrules import PathRules, is_secret
+from durarepo.policy.pathrules import is_secret, shared_path_rules
 from durarepo.policy.rules import MarkRule
 from durarepo.source.opening import Identity
 
@@ -44,7 +44,7 @@ class PathJudge:
             home: the home folder whose well-known stores are looked up, in a root or not.
             contents: tells whether a name itself holds a credential; not asked when None.
         """
-        self._rules = PathRules()
+        self._rules = shared_path_rules()
         self._roots = tuple(roots)
         self._contents = contents
         self._stores: dict[Identity, str] = {}
