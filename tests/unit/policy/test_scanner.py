@@ -1,0 +1,105 @@
+"""The engines: missing, damaged or partial ones end the run; nothing is kept unscanned."""
+# ruff: noqa: S311 - seeds and statements of a test
+
+import random
+import sys
+
+import pytest
+
+from durarepo.core.errors import SourceError
+from durarepo.policy import scanner
+from durarepo.policy.allow import Allow, check_until, is_allowed, parse_until
+from durarepo.policy.contentrules import ContentRules
+from durarepo.policy.decide import ContentPolicy
+from durarepo.policy.scanning import shared_rules
+from tests.policy.fresh import base64_lines, begin
+
+LABEL = "RSA PRIVATE" + " KEY"
+
+
+@pytest.fixture
+def no_cache() -> object:
+    """Engines are compiled once a process; these tests want them anew."""
+    scanner.open_engine.cache_clear()
+    yield None
+    scanner.open_engine.cache_clear()
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_without_any_engine_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going on unscanned would store every secret there is."""
+    monkeypatch.setitem(sys.modules, "re2", None)
+    monkeypatch.setitem(sys.modules, "hyperscan", None)
+
+    with pytest.raises(SourceError) as caught:
+        scanner.open_engine()
+
+    assert caught.value.code == "source.scanner"
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_without_hyperscan_re2_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The faster engine is optional."""
+    monkeypatch.setitem(sys.modules, "hyperscan", None)
+
+    assert scanner.open_engine().name == scanner.RE2
+    with pytest.raises(SourceError):
+        scanner.open_engine(scanner.HYPERSCAN)
+
+
+@pytest.mark.usefixtures("no_cache")
+@pytest.mark.parametrize("name", [scanner.RE2, scanner.HYPERSCAN])
+@pytest.mark.parametrize("damage", ["(", "never-seen"])
+def test_a_damaged_table_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, name: str, damage: str
+) -> None:
+    """A table of which a rule is lost must not look like a clean file."""
+    probes = [damage.encode(), *shared_rules().probes[1:]]
+    monkeypatch.setattr(ContentRules, "probes", property(lambda _: probes))
+
+    with pytest.raises(SourceError) as caught:
+        scanner.open_engine(name)
+
+    assert caught.value.code == "source.scanner"
+
+
+POLICY = ContentPolicy(scanner.open_engine())
+HEADER_ONLY = f"the first line is {begin(LABEL)} as you see\n".encode()
+TODAY = parse_until("2026-06-01")
+ENTRY = Allow(
+    path=b"/a/tls.md", content="ab", rule="key-pem", reason="guide", until=parse_until("2026-07-01")
+)
+
+
+def test_an_entry_keeps_exactly_the_documentation_it_was_made_for() -> None:
+    """A changed content, another path or another day is another decision."""
+    judged = POLICY.judge(b"/a/tls.md", HEADER_ONLY)
+    late = parse_until("2026-07-02")
+
+    assert judged.is_waivable
+    assert is_allowed([ENTRY], judged, path=b"/a/tls.md", content="ab", today=TODAY)
+    assert not is_allowed([ENTRY], judged, path=b"/a/tls.md", content="ac", today=TODAY)
+    assert not is_allowed([ENTRY], judged, path=b"/a/tls2.md", content="ab", today=TODAY)
+    assert not is_allowed([ENTRY], judged, path=b"/a/tls.md", content="ab", today=late)
+
+
+def test_no_entry_keeps_a_key_with_a_body() -> None:
+    """An entry cannot waive what must not be kept; it settles that it is no key."""
+    body = "\n".join(base64_lines(random.Random(1), 200))
+    newlines = ("\n", "\\n", "\r\n", "\n> ", " ")
+    for newline in newlines:
+        key = newline.join([begin(LABEL), *body.split("\n")]).encode()
+
+        judged = POLICY.judge(b"/a/tls.md", HEADER_ONLY + key)
+
+        assert not judged.is_waivable, newline
+        assert not is_allowed([ENTRY], judged, path=b"/a/tls.md", content="ab", today=TODAY)
+
+
+def test_an_entry_for_longer_than_ninety_days_is_refused() -> None:
+    """An exception that nobody looks at again becomes a hole."""
+    check_until(parse_until("2026-08-30"), TODAY)
+    with pytest.raises(Exception, match="90 days"):
+        check_until(parse_until("2026-08-31"), TODAY)
+    with pytest.raises(Exception, match="no date"):
+        parse_until("soon")

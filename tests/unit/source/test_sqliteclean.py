@@ -1,0 +1,116 @@
+"""Databases that hold work and logins: the rows go, the work stays, and no page remembers."""
+# ruff: noqa: S311, S608 - seeds and statements of a test
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from durarepo.policy.decide import ContentPolicy
+from durarepo.policy.rules import Decision
+from durarepo.policy.scanner import open_engine
+from durarepo.source.sqliteclean import clean, connect_memory
+from tests.policy.fresh import text
+
+POLICY = ContentPolicy(open_engine())
+SECRET = text(random.Random(3), 60)
+TOKEN = "gh" + "p_" + text(random.Random(4), 36)
+
+
+def database(path: Path, *statements: str) -> bytes:
+    """Return the bytes of a real database made by these statements."""
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path.read_bytes()
+
+
+def test_login_rows_go_and_chats_stay(tmp_path: Path) -> None:
+    """Deleted rows live on in free pages until the file is vacuumed."""
+    data = database(
+        tmp_path / "db",
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB)",
+        f"INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', '{SECRET * 200}')",
+        f"INSERT INTO ItemTable VALUES ('secret://ext', '{SECRET}')",
+        "INSERT INTO ItemTable VALUES ('composer.data', '{\"chats\": 1}')",
+        f"INSERT INTO ItemTable VALUES ('chat', CAST('{{\"text\": \"use {TOKEN} now\"}}' AS BLOB))",
+    )
+    with closing(connect_memory(data)) as connection:
+        cleaned = clean(connection, b"state.vscdb", POLICY)
+        after = connection.serialize()
+        rows = connection.execute("SELECT key, value FROM ItemTable ORDER BY key").fetchall()
+        check = connection.execute("PRAGMA integrity_check").fetchone()
+
+    assert cleaned.judged.decision is Decision.REDACT
+    assert cleaned.rows == (("sqlite-editor-login", 2), ("sqlite-editor-text", 1))
+    assert SECRET.encode() not in after
+    assert TOKEN.encode() not in after
+    assert check == (b"ok",)
+    assert rows == [
+        (b"chat", b'{"text": "use withheld(token-github) now"}'),
+        (b"composer.data", b'{"chats": 1}'),
+    ]
+
+
+def test_a_row_that_was_deleted_before_is_not_kept_in_free_pages(tmp_path: Path) -> None:
+    """The login of last week is still a login."""
+    data = database(
+        tmp_path / "db",
+        "PRAGMA secure_delete = OFF",
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB)",
+        f"INSERT INTO ItemTable VALUES ('x', '{SECRET * 400}')",
+        "DELETE FROM ItemTable",
+    )
+    assert SECRET.encode() in data
+    with closing(connect_memory(data)) as connection:
+        clean(connection, b"state.vscdb", POLICY)
+
+        assert SECRET.encode() not in connection.serialize()
+
+
+def test_a_token_in_a_database_of_unknown_form_leaves_it_out(tmp_path: Path) -> None:
+    """In a page a value follows the one before without a gap; cells are looked at one by one."""
+    data = database(
+        tmp_path / "db",
+        "CREATE TABLE things (a TEXT, b TEXT)",
+        f"INSERT INTO things VALUES ('name', '{TOKEN}')",
+    )
+    with closing(connect_memory(data)) as connection:
+        cleaned = clean(connection, b"any.db", POLICY)
+
+    assert cleaned.judged.decision is Decision.EXCLUDE
+    assert cleaned.judged.rules == ("token-github",)
+
+
+def test_cookie_stores_are_known_by_their_schema(tmp_path: Path) -> None:
+    """A browser's store under another name is the same store."""
+    data = database(
+        tmp_path / "db",
+        "CREATE TABLE cookies (host_key TEXT, name TEXT, encrypted_value BLOB)",
+    )
+    with closing(connect_memory(data)) as connection:
+        cleaned = clean(connection, b"work.db", POLICY)
+
+    assert cleaned.judged.decision is Decision.EXCLUDE
+    assert cleaned.judged.rule == "sqlite-cookies-chromium"
+
+
+def test_a_clean_database_is_not_touched(tmp_path: Path) -> None:
+    """A copy that is vacuumed for nothing would never deduplicate."""
+    data = database(
+        tmp_path / "db",
+        "CREATE TABLE notes (a TEXT)",
+        "INSERT INTO notes VALUES ('plan')",
+    )
+    with closing(connect_memory(data)) as connection:
+        cleaned = clean(connection, b"notes.db", POLICY)
+
+        assert cleaned.judged.decision is Decision.INCLUDE
+        assert connection.serialize()[100:] == data[100:]
+
+
+def test_what_is_no_database_is_left_out() -> None:
+    """What cannot be looked at cell by cell cannot be vouched for."""
+    with closing(connect_memory(b"SQLite format 3\0" + bytes(4080))) as connection:
+        assert clean(connection, b"x.db", POLICY).judged.rule == "sqlite-unreadable"
