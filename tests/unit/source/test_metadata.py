@@ -31,15 +31,15 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     os.close(fd)
 
 
-def description_of(fd: int, name: bytes, **options: bytes) -> Description:
+def description_of(fd: int, name: bytes, *, file_system: bytes = b"/") -> Description:
     """Describe ``name`` by a fresh reader."""
     found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    return MetadataReader().describe(fd, name, found, **options)
+    return MetadataReader().describe(fd, name, found, file_system=file_system)
 
 
-def entry_of(fd: int, name: bytes, **options: bytes) -> Entry:
+def entry_of(fd: int, name: bytes, *, file_system: bytes = b"/") -> Entry:
     """Return the entry of what can be described in full."""
-    description = description_of(fd, name, **options)
+    description = description_of(fd, name, file_system=file_system)
     assert description.unread == ()
     return description.entry
 
