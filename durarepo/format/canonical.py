@@ -106,6 +106,29 @@ def decode(data: bytes) -> Value:
     return value
 
 
+def decode_array_head(data: bytes, at: int) -> tuple[int, int]:
+    """Return how many items the array that begins at ``at`` states, and where they begin.
+
+    Raises:
+        IntegrityError: ``cbor-form``: it is no array, or its head is not the shortest.
+        IndexError: the input ends before the head.
+    """
+    major, number = data[at] >> 5, data[at] & 0x1F
+    if major != _ARRAY:
+        raise _refused("form", "something else stands where an array belongs")
+    return (number, at + 1) if number <= _INLINE_MAX else _argument(data, at + 1, number)
+
+
+def decode_item(data: bytes, at: int, depth: int) -> tuple[Value, int]:
+    """Return the item that begins at ``at``, in ``depth`` containers, and where it ends.
+
+    Raises:
+        IntegrityError: as `decode`.
+        IndexError: the input ends before the item does.
+    """
+    return _item(data, at, depth)
+
+
 def _refused(reason: str, message: str) -> IntegrityError:
     return IntegrityError(f"cbor-{reason}", message)
 

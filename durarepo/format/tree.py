@@ -27,8 +27,18 @@ from durarepo.core.limits import (
     XATTRS_MAX_COUNT,
 )
 from durarepo.core.names import ChunkId, FileHash
-from durarepo.format.canonical import Value, decode, encode, encode_bytes, encode_head, encode_int
+from durarepo.format.canonical import (
+    Value,
+    decode,
+    decode_array_head,
+    decode_item,
+    encode,
+    encode_bytes,
+    encode_head,
+    encode_int,
+)
 from durarepo.format.fields import U32_MAX, U64_MAX, Fields
+from durarepo.format.usual import read_usual
 
 COMPONENT_ROOTS = b"/.durarepo/components/"
 """Below it lie the roots of components that are no files of the source."""
@@ -38,6 +48,8 @@ _MODE_MAX = 0o7777
 _ARRAY, _MAP = 4, 5
 _PAIR = encode_head(_ARRAY, 2)
 _LEAF_HEAD = _PAIR + encode_int(0)
+_ENTRY_DEPTH = 2
+"""An entry stands in the array of a leaf, which stands in the leaf's own."""
 _HASH_BYTES = 32
 _ALWAYS = (1, 2, 3, 4, 5)
 _COMMON = (6, 7, 8, 15, 16, 18)
@@ -227,6 +239,9 @@ def parse_tree(plaintext: bytes) -> Leaf | Node:
     Raises:
         IntegrityError: ``tree-form``, ``entry``, ``name``, ``tree-order``, ``content``, ``cbor-*``.
     """
+    quick = _quick_leaf(plaintext)
+    if quick is not None:
+        return quick
     match decode(plaintext):
         case [False | True, _]:  # equal to 0 and 1 here, and not in the format
             pass
@@ -237,6 +252,26 @@ def parse_tree(plaintext: bytes) -> Leaf | Node:
             _check_order([name for name, _ in leaves])
             return Node(leaves=leaves)
     raise IntegrityError("tree-form", "tree chunk is neither a leaf nor a node")
+
+
+def _quick_leaf(plaintext: bytes) -> Leaf | None:
+    """Return a leaf entry by entry, or None where something is wrong or it is a node."""
+    if not plaintext.startswith(_LEAF_HEAD):
+        return None
+    try:
+        count, at = decode_array_head(plaintext, len(_LEAF_HEAD))
+        entries: list[Entry] = []
+        for _ in range(count):
+            found = read_usual(plaintext, at)
+            if found is None:
+                value, end = decode_item(plaintext, at, _ENTRY_DEPTH)
+                found = parse_entry(value), end
+            entries.append(found[0])
+            at = found[1]
+        _check_order([entry.name for entry in entries])
+    except (IntegrityError, IndexError):
+        return None  # the whole is read again, to say what is wrong first
+    return Leaf(entries=tuple(entries)) if at == len(plaintext) else None
 
 
 def _parse_leaf_reference(item: Value) -> tuple[bytes, ChunkId]:
