@@ -209,7 +209,9 @@ def key_in_other_letters(draw: Draw) -> Case:
     """A private key in another encoding, or behind escapes, or far into a file."""
     key = pem(draw, draw.choice(("\n", "\r\n", "\r")))
     data = draw.choice(CARRIERS)(draw, key)
-    name = f"{word(draw)}.{draw.choice(['txt', 'yaml', 'jsonl', 'eml', 'bin', 'zip', 'swp', 'dat'])}"
+    name = (
+        f"{word(draw)}.{draw.choice(['txt', 'yaml', 'jsonl', 'eml', 'bin', 'zip', 'swp', 'dat'])}"
+    )
     return _case("pk-encoding", folders(draw) + name, data, "exclude")
 
 
