@@ -433,7 +433,7 @@ _TOKENS = (
         _URLSAFE + "{27,40}",
         "bot token of Discord",
         check=Check.RANDOM,
-        probe="(?:M[Tjz]|N[DTjz]|O[DT])[A-Za-z0-9]{18}",
+        probe=r"(?:M[Tjz]|N[DTjz]|O[DT])[A-Za-z0-9]{18,26}\.[A-Za-z0-9_-]{6}\.",
     ),
     _token("tailscale", "tskey-[a-z]{2,12}-", "[A-Za-z0-9-]{20,100}", "key of Tailscale"),
     _token("doppler", r"dp\.(?:pt|st|sa|scim|audit|ct)\.", "[A-Za-z0-9_.-]{40,80}", "Doppler key"),
@@ -517,9 +517,8 @@ _TOKENS = (
         word=Word.PASSWORDS,
         reason="a basic authorization header with a password",
         source="RFC 7617",
-        probe=r"(?i:basic) [A-Za-z0-9+/]{12}",
-        pattern=r"(?i:basic) (?P<secret>[A-Za-z0-9+/]{12,1000}={0,2})(?![A-Za-z0-9+/=])",
-        at_word=True,
+        probe=r"[Bb]asic [A-Za-z0-9+/]{12}",
+        pattern=r"asic (?P<secret>[A-Za-z0-9+/]{12,1000}={0,2})(?![A-Za-z0-9+/=])",
         scope=Scope.SPAN,
         check=Check.BASIC,
     ),
@@ -528,9 +527,8 @@ _TOKENS = (
         word=Word.TOKENS,
         reason="a bearer token in a header, of whatever form",
         source="RFC 6750",
-        probe=r"(?i:bearer) [A-Za-z0-9._~+/-]{20}",
-        pattern=r"(?i:bearer) (?P<secret>[A-Za-z0-9._~+/-]{20,4000}={0,2})",
-        at_word=True,
+        probe=r"[Bb]earer [A-Za-z0-9._~+/-]{20}",
+        pattern=r"earer (?P<secret>[A-Za-z0-9._~+/-]{20,4000}={0,2})",
         scope=Scope.SPAN,
         check=Check.RANDOM,
     ),
@@ -541,7 +539,7 @@ _TOKENS = (
         source="RFC 6265",
         probe=r"[Cc]ookie: ?[^\r\n\"'=;]+=[A-Za-z0-9%._~+/|-]",
         pattern=(
-            r"(?:[Ss]et-)?[Cc]ookie: ?(?:[^\r\n\"'=;]{1,60}=[^\r\n\"'; ]{0,16}; ?){0,4}"
+            r"ookie: ?(?:[^\r\n\"'=;]{1,60}=[^\r\n\"'; ]{0,16}; ?){0,4}"
             r"[^\r\n\"'=;]{1,60}=(?P<secret>[A-Za-z0-9%._~+/|-]{20,4000}={0,2})"
         ),
         scope=Scope.SPAN,

@@ -101,6 +101,9 @@ class Scan:
     def finish(self) -> Findings:
         """Return what was found in all of the file."""
         self._look(is_last=True)
+        return self._findings()
+
+    def _findings(self) -> Findings:
         if not (self._whole or self._spans or self._hidden):
             return CLEAN
         return Findings(
@@ -110,6 +113,12 @@ class Scan:
             frozenset(self._bodies),
         )
 
+    def look_whole(self, data: bytes, candidates: Sequence[int]) -> Findings:
+        """Return what is found in a file that is in memory, of rules that may hold."""
+        self._look_at_start(data)
+        self._confirm_all(candidates, data, start=0, stop=len(data))
+        return self._findings()
+
     def _look(self, *, is_last: bool) -> None:
         if self._tail or len(self._pieces) != 1:
             window = b"".join((self._tail, *self._pieces))
@@ -118,11 +127,7 @@ class Scan:
         if not self._is_begun:
             self._look_at_start(window)
         stop = len(window) if is_last else max(self._owned, len(window) - _OWN_BYTES)
-        for number in self._engine.candidates(window):
-            if number == self._rules.wide:
-                self._look_wide(window)
-            else:
-                self._confirm(number, window, start=self._owned, stop=stop)
+        self._confirm_all(self._engine.candidates(window), window, start=self._owned, stop=stop)
         keep = max(0, len(window) - OVERLAP_BYTES)
         self._tail = window[keep:]
         self._owned = stop - keep
@@ -135,6 +140,15 @@ class Scan:
         if rule is not None:
             self._whole.add(rule.id)
             self._bodies.add(rule.id)
+
+    def _confirm_all(
+        self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
+    ) -> None:
+        for number in candidates:
+            if number == self._rules.wide:
+                self._look_wide(window)
+            else:
+                self._confirm(number, window, start=start, stop=stop)
 
     def _confirm(self, number: int, window: bytes, *, start: int, stop: int) -> None:
         match = self._rules.first_match(number, window, start=start, stop=stop)
@@ -171,8 +185,7 @@ def shared_rules() -> ContentRules:
 
 def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
     """Return what is found in a file that is in memory; what most files cost is one look."""
-    if not engine.candidates(data) and rules.at_start(data) is None:
+    candidates = engine.candidates(data)
+    if not candidates and rules.at_start(data) is None:
         return CLEAN
-    scan = Scan(rules, engine)
-    scan.feed(data)
-    return scan.finish()
+    return Scan(rules, engine).look_whole(data, candidates)
