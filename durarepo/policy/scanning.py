@@ -89,10 +89,13 @@ class Scan:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
-        self._pieces.append(data)
-        self._pending += len(data)
-        if self._pending >= WINDOW_BYTES:
-            self._look(is_last=False)
+        # In parts, so that what only seems to be something is confirmed in one part alone.
+        for at in range(0, len(data), WINDOW_BYTES):
+            part = data[at : at + WINDOW_BYTES]
+            self._pieces.append(part)
+            self._pending += len(part)
+            if self._pending >= WINDOW_BYTES:
+                self._look(is_last=False)
 
     def feed_hole(self, length: int) -> None:
         """Take a hole of zeros; nothing can match across more than the overlap of them."""
@@ -185,6 +188,10 @@ def shared_rules() -> ContentRules:
 
 def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
     """Return what is found in a file that is in memory; what most files cost is one look."""
+    if len(data) > 2 * WINDOW_BYTES:
+        scan = Scan(rules, engine)
+        scan.feed(data)
+        return scan.finish()
     candidates = engine.candidates(data)
     if not candidates and rules.at_start(data) is None:
         return CLEAN
