@@ -9,11 +9,13 @@ import hashlib
 import io
 import os
 import re
+import sqlite3
 import stat
 import subprocess
 import sys
 import tokenize
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import pytest
 
 from tests.interop import minireader as reader
 from tests.interop import miniwriter as writer
+from tests.machines.stream import Stream
 from tests.vectors.cardreader import read_key
 
 HERE = Path(__file__).parent
@@ -275,6 +278,25 @@ def test_an_older_number_is_restored_only_as_archival(tmp_path: Path) -> None:
     restore(repository, tmp_path, sequence=1, now=now, archival=True)
 
     assert (tmp_path / "restored/srv/agent/a.txt").read_bytes() == b"old"
+
+
+def test_what_the_present_build_writes_is_restored(tmp_path: Path) -> None:
+    """The writer of this day is held against the page, not only those of years ago."""
+    stream = Stream(tmp_path)
+    (stream.root / "deep").mkdir()
+    for day in (b"one", b"two"):
+        (stream.root / "a.txt").write_bytes(day)
+        (stream.root / "deep" / "large").write_bytes(os.urandom(300_000) + day)
+        with closing(sqlite3.connect(stream.root / "agent.db")) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS t (x)")
+        stream.snapshot()
+
+    restored = stream.restored_root()
+
+    for name in ("a.txt", "deep/large"):
+        assert (restored / name).read_bytes() == (stream.root / name).read_bytes()
+    with closing(sqlite3.connect(restored / "agent.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 # --- tampering

@@ -127,6 +127,13 @@ def chain_second_attempt() -> Body:
     return _found(_body(junk, *_LINKS[:2], shared_link(3, attempt=1)), 3, link(3))
 
 
+@passes("chain", "4.20")
+def chain_with_torn_head() -> Body:
+    """The slot of number 3 holds no good mark: the write was torn, and number 2 is the head."""
+    torn = {slot(3): link(3)[:20000] + bytes(len(link(3)) - 20000)}
+    return _found(_body(torn, *_LINKS[:2]), 2, link(2))
+
+
 @passes("chain", "4.23")
 def chain_at_high_water() -> Body:
     """The head is the high-water."""
@@ -214,6 +221,21 @@ def chain_above_the_floor() -> Body:
 def chain_with_a_gap() -> Body:
     """Number 2 is missing: nothing shows that number 3 follows from number 1."""
     return _body(None, _LINKS[0], _LINKS[2])
+
+
+@fails("chain", "4.3", "integrity.mark", differs_from="chain-with-torn-head", field="high-water")
+def chain_torn_where_it_was_seen() -> Body:
+    """The same, and number 3 has been seen before: it was damaged since."""
+    torn = {slot(3): link(3)[:20000] + bytes(len(link(3)) - 20000)}
+    high = f"1 3 {mini.sha256(link(3)).hex()}"
+    return _body(torn, *_LINKS[1::-1], high_water=high)
+
+
+@fails("chain", "4.3", "integrity.mark", differs_from="chain-of-three", field="envelope 2")
+def chain_damaged_below_its_head() -> Body:
+    """Number 2 is damaged and number 3 is there: nothing may be restored past the damage."""
+    torn = {slot(2): link(2)[:20000] + bytes(len(link(2)) - 20000)}
+    return _body(torn, _LINKS[2], _LINKS[0])
 
 
 @fails("chain", "4.20", "integrity.gap", differs_from="chain-from-anchor", field="anchor")
