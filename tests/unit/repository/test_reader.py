@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import FreshnessError, IntegrityError
+from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.format.layout import ChunkKind
 from durarepo.repository import openpack
@@ -432,6 +432,32 @@ def test_memory_of_frames_and_indexes_stays_bounded(
         assert reader._frame_bytes == sum(map(len, reader._frames.values()))
         assert reader._frame_bytes <= 100_000
         assert sum(len(pack.index.ids) for pack in reader._packs.values()) <= 4
+
+
+@pytest.mark.parametrize(
+    ("is_there", "code"), [(False, "trust.registry-version"), (True, "integrity.seal")]
+)
+def test_a_pin_whose_old_registry_is_missing_or_damaged_is_refused(
+    tmp_path: Path, *, is_there: bool, code: str
+) -> None:
+    """Whoever looks for what to bring back has to know which of the two it is."""
+    scene = Scene(tmp_path)
+    scene.snapshot({b"a": mini.file(b"alpha")})
+    scene.stream.begin_epoch(naming=scene.stream.naming[1])
+    scene.stream.publish()
+    scene.snapshot({b"a": mini.file(b"alpha")})
+    old = mini.registry_slot(scene.stream.locator, 1)
+
+    with scene.open() as repository:
+        reader = ChunkReader(repository, verified(repository, 2), permit=allow)
+        if is_there:
+            edit(scene, old, lambda data: data.__setitem__(-1, data[-1] ^ 1))
+        else:
+            scene.object_path(old).unlink()
+        with pytest.raises((IntegrityError, TrustError)) as caught:
+            listing(repository, reader)
+
+    assert caught.value.code == code
 
 
 def test_packs_of_an_earlier_epoch_are_opened_as_of_that_epoch(tmp_path: Path) -> None:
