@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
+from durarepo.core.entries import Entry
 from durarepo.core.errors import IntegrityError, TrustError
 from durarepo.core.limits import FORMAT_VERSION, KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
 from durarepo.core.names import ChunkId, ObjectName
@@ -54,13 +55,13 @@ class OpenPack:
 
     __slots__ = (
         "_firsts",
-        "_keys",
         "_numbers",
         "_pack_key",
         "_place",
         "_starts",
         "_store",
         "index",
+        "keys",
         "pin",
     )
 
@@ -71,7 +72,7 @@ class OpenPack:
         self.pin = pin
         self._place = place
         self.index = index
-        self._keys = keys
+        self.keys = keys
         self._store = store
         self._pack_key: Secret | None = None
         self._numbers = {chunk: number for number, chunk in enumerate(index.ids)}
@@ -101,19 +102,35 @@ class OpenPack:
         stored = self._store.read(name, info.position, info.stored_length)
         checked = check_frame(stored, self.index, ordinal)  # 6.4
         if self._pack_key is None:
-            key = open_pack_key(header, identity.reveal(), self._keys.place)  # 6.5
+            key = open_pack_key(header, identity.reveal(), self.keys.place)  # 6.5
             self._pack_key = Secret(key)
         return open_frame(checked, self.index, self._pack_key.reveal())  # 6.6, 6.7
 
-    def cut_chunk(self, frame: bytes, number: int) -> bytes:
+    def cut_chunk(self, frame: bytes, ordinal: int, number: int) -> bytes:
         """Return a chunk from the plaintext of its frame, its id derived again (ingest 6.8).
 
         Raises:
             IntegrityError: ``chunk-id``.
         """
-        start = self._starts[number] - self._starts[self._firsts[self.frame_of(number)]]
-        chunk = frame[start : start + self.index.lengths[number]]
-        return check_chunk(chunk, self.index, number, self._keys.namer)
+        return check_chunk(self._cut(frame, ordinal, number), self.index, number, self.keys.namer)
+
+    def cut_file(self, frame: bytes, ordinal: int, number: int, entry: Entry) -> bytes:
+        """Return the only chunk of a file, which was found by the id that the file's entry gives.
+
+        That id was made with this pack's naming key from the file's length and SHA-256, so to
+        compare those with the bytes is to derive it again.
+
+        Raises:
+            IntegrityError: ``chunk-id``.
+        """
+        chunk = self._cut(frame, ordinal, number)
+        if len(chunk) == entry.size and primitives.sha256(chunk) == entry.sha256:
+            return chunk
+        return check_chunk(chunk, self.index, number, self.keys.namer)
+
+    def _cut(self, frame: bytes, ordinal: int, number: int) -> bytes:
+        start = self._starts[number] - self._starts[self._firsts[ordinal]]
+        return frame[start : start + self.index.lengths[number]]
 
 
 class PackOpener:

@@ -19,7 +19,7 @@ from durarepo.core.names import ChunkId, ObjectName
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.ingest import VerifiedManifest
-from durarepo.repository.openpack import OpenPack, PackOpener
+from durarepo.repository.openpack import EpochKeys, OpenPack, PackOpener
 from durarepo.repository.repository import Repository
 from durarepo.store.port import ObjectStore
 
@@ -79,12 +79,35 @@ class ChunkReader:
             StoreError: the store cannot be used.
             ValueError: data were asked of a reader that has no permit.
         """
+        return self._find(chunk, kind)
+
+    def file_data(self, entry: Entry) -> bytes:
+        """Return the content of a file that is one chunk.
+
+        Raises:
+            IntegrityError: ``content``: it is longer than a chunk may be; or as `chunk`.
+            FreshnessError, TrustError, StoreError, ValueError: as `chunk`.
+        """
+        return self._find(self.file_chunk(entry), ChunkKind.DATA, of=entry)
+
+    def file_chunk(self, entry: Entry) -> ChunkId:
+        """Return the id of the only chunk of a file that has no content list.
+
+        Raises:
+            IntegrityError: ``content``: it is longer than a chunk may be.
+        """
+        if entry.sha256 is None or not 0 < entry.size <= CHUNK_MAX_BYTES:
+            raise IntegrityError("content", "a file is too long to be one chunk, and has no list")
+        return self._own_keys().namer.name(ChunkKind.DATA, entry.size, entry.sha256)
+
+    def _find(self, chunk: ChunkId, kind: ChunkKind, *, of: Entry | None = None) -> bytes:
+        """Return a chunk; ``of`` is the file whose only one it is, from which its id was made."""
         if kind is ChunkKind.DATA and self._permit is None:
             raise ValueError("a reader without a permit gives no data")
         refusal: IntegrityError | None = None
         for name in self._candidates(chunk):
             try:
-                found = self._read(name, chunk, kind)
+                found = self._read(name, chunk, kind, of)
             except IntegrityError as error:
                 refusal = refusal or _in_pack(name, error)
                 continue
@@ -98,18 +121,9 @@ class ChunkReader:
             hint="find what is affected with: durarepo verify --data",
         )
 
-    def file_chunk(self, entry: Entry) -> ChunkId:
-        """Return the id of the only chunk of a file that has no content list.
-
-        Raises:
-            IntegrityError: ``content``: it is longer than a chunk may be.
-        """
-        if entry.sha256 is None or not 0 < entry.size <= CHUNK_MAX_BYTES:
-            raise IntegrityError("content", "a file is too long to be one chunk, and has no list")
-        namer = self.opener.keys(self.manifest.statement.epoch).namer
-        return namer.name(ChunkKind.DATA, entry.size, entry.sha256)
-
-    def _read(self, name: ObjectName, chunk: ChunkId, kind: ChunkKind) -> bytes | None:
+    def _read(
+        self, name: ObjectName, chunk: ChunkId, kind: ChunkKind, of: Entry | None
+    ) -> bytes | None:
         pack = self._open(name)
         number = pack.number(chunk)
         if number is None:
@@ -117,7 +131,15 @@ class ChunkReader:
         if pack.index.kinds[number] != kind:  # ingest 7.1, 7.6
             reason = "tree-form" if kind is ChunkKind.TREE else "content"
             raise IntegrityError(reason, "a chunk is of another kind than what names it says")
-        return pack.cut_chunk(self._frame(pack, pack.frame_of(number)), number)
+        ordinal = pack.frame_of(number)
+        frame = self._frame(pack, ordinal)
+        if of is not None and pack.keys is self._own_keys():
+            return pack.cut_file(frame, ordinal, number, of)
+        return pack.cut_chunk(frame, ordinal, number)
+
+    def _own_keys(self) -> EpochKeys:
+        """Return the keys that the ids of this manifest's one-chunk files are made with."""
+        return self.opener.keys(self.manifest.statement.epoch)
 
     def _frame(self, pack: OpenPack, ordinal: int) -> bytes:
         key = (pack.pin.name, ordinal)
@@ -149,10 +171,14 @@ class ChunkReader:
     def _candidates(self, chunk: ChunkId) -> Iterator[ObjectName]:
         """Yield the packs in which the chunk may lie, the likeliest first, each once."""
         tried: set[ObjectName] = set()
-        if self._packs:
-            last = next(reversed(self._packs))
+        last = next(reversed(self._packs), None)
+        if last is not None:
             tried.add(last)
             yield last
+        for name in [one for one, pack in self._packs.items() if pack.number(chunk) is not None]:
+            if name not in tried:
+                tried.add(name)
+                yield name
         hint = self._hint(chunk)
         if hint is not None and hint not in tried:
             tried.add(hint)

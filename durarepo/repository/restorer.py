@@ -64,7 +64,7 @@ def file_pieces(reader: ChunkReader, entry: Entry, path: bytes) -> Iterator[byte
     """
     if entry.content is None:
         if entry.size:
-            yield reader.chunk(reader.file_chunk(entry), ChunkKind.DATA)
+            yield reader.file_data(entry)
         return
     digest = hashlib.sha256()
     for length, chunk in iter_runs(reader, entry):

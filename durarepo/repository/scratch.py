@@ -163,7 +163,7 @@ class ScratchBuilder:
         """
         self._check_at_top()
         names = split_root(path)
-        check_entry(entry, shown(path), types=_FOLDER)
+        check_entry(entry, path, types=_FOLDER)
         if names:
             with self._unwound():
                 for name in names[:-1]:
@@ -373,7 +373,7 @@ class ScratchBuilder:
         self._check_building()
         frame = self._folders.current
         self._folders.check_name(entry.name)
-        check_entry(entry, shown(entry.name), types=types)
+        check_entry(entry, entry.name, types=types)
         return frame
 
     @contextmanager
@@ -400,7 +400,7 @@ class ScratchBuilder:
     def _check_sidecar(self, frame: Frame, entry: Entry) -> None:
         """Never let SQLite find a log beside a copied database (each was taken by itself)."""
         name = entry.name
-        is_mixed = any(
+        is_mixed = name.endswith(SIDECARS) and any(
             name.endswith(s) and name.removesuffix(s) in frame.databases for s in SIDECARS
         )
         if entry.consistency is Consistency.SQLITE_BACKUP:

@@ -59,12 +59,12 @@ def split_root(path: bytes) -> list[bytes]:
     return names
 
 
-def check_entry(entry: Entry, subject: str, *, types: Collection[FileType]) -> None:
+def check_entry(entry: Entry, path: bytes, *, types: Collection[FileType]) -> None:
     """Check every number and byte string of ``entry`` but its name.
 
     Args:
         entry: what is to be made.
-        subject: its quoted path, for messages.
+        path: its path or name, for messages.
         types: types that the caller makes.
 
     Raises:
@@ -73,10 +73,12 @@ def check_entry(entry: Entry, subject: str, *, types: Collection[FileType]) -> N
         ValueError: of another type.
     """
     if entry.type not in types:
-        raise ValueError(f"{subject} is of type {entry.type.name}, which is made in another way")
+        raise ValueError(
+            f"{shown(path)} is of type {entry.type.name}, which is made in another way"
+        )
     problem = _problem(entry)
     if problem:
-        raise IntegrityError("entry", f"{subject} cannot exist: {problem}")
+        raise IntegrityError("entry", f"{shown(path)} cannot exist: {problem}")
 
 
 def is_same_inode(first: Entry, second: Entry) -> bool:

@@ -178,8 +178,7 @@ def walk(
             yield Visit(Event.LEAVE, here.path, here.entry)
             continue
         below = _checked_path(here.path, entry.name)
-        is_entered = enters is None or enters(below, entry)
-        if entry.type is not FileType.DIRECTORY or not is_entered:
+        if entry.type is not FileType.DIRECTORY or not (enters is None or enters(below, entry)):
             yield Visit(Event.ENTRY, below, entry)
             continue
         _check_descent(entry, above, len(levels))

@@ -50,8 +50,7 @@ def listing(repository: Repository, reader: ChunkReader) -> dict[bytes, Entry]:
 
 def read_file(repository: Repository, reader: ChunkReader, name: bytes) -> bytes:
     """Return a file that is one chunk."""
-    entry = listing(repository, reader)[name]
-    return reader.chunk(reader.file_chunk(entry), DATA)
+    return reader.file_data(listing(repository, reader)[name])
 
 
 def edit(scene: Scene, name: str, change: Callable[[bytearray], object]) -> None:
@@ -266,6 +265,65 @@ def test_a_chunk_whose_id_the_index_invents_is_refused(tmp_path: Path) -> None:
             read_file(repository, reader, b"a")
 
     assert caught.value.code == "integrity.chunk-id"
+
+
+def file_refusal(scene: Scene, sequence: int = 1) -> str:
+    """Return the code with which the content of the file ``a`` is refused."""
+    with scene.open() as repository:
+        reader = ChunkReader(repository, verified(repository, sequence), permit=allow)
+        entry = listing(repository, reader)[b"a"]
+
+        with pytest.raises(IntegrityError) as caught:
+            reader.file_data(entry)
+
+        with pytest.raises(IntegrityError) as by_id:
+            reader.chunk(reader.file_chunk(entry), DATA)
+
+    assert by_id.value.code == caught.value.code
+    return caught.value.code
+
+
+def test_a_file_of_one_chunk_is_not_given_the_bytes_of_another(tmp_path: Path) -> None:
+    """The SHA-256 of the entry stands for the id here, and has to be compared like one."""
+    scene = Scene(tmp_path)
+    scene.stream.snapshot(
+        {ROOT: mini.directory({b"a": mini.file(b"alpha"), b"b": mini.file(b"gamma")})},
+        pack_edits={"ids": lambda ids: [ids[1], ids[0], *ids[2:]]},
+    )
+
+    assert file_refusal(scene) == "integrity.chunk-id"
+
+
+def test_a_file_of_one_chunk_is_as_long_as_its_entry_says(tmp_path: Path) -> None:
+    """An id is made from the length as well; a hash alone would let five bytes pass for four."""
+    scene = Scene(tmp_path)
+    length, digest = (4).to_bytes(8), mini.sha256(b"alpha")
+    key = mini.subkey(scene.stream.naming[1], "chunk-id")
+    invented = mini.mac(key, bytes((mini.DATA,)) + length + digest)
+    scene.stream.snapshot(
+        {ROOT: mini.directory({b"a": mini.file(b"alpha", size=4)})},
+        pack_edits={"ids": lambda ids: [[invented], *ids[1:]]},
+    )
+
+    assert file_refusal(scene) == "integrity.chunk-id"
+
+
+def test_a_file_is_not_found_under_the_naming_key_of_another_epoch(tmp_path: Path) -> None:
+    """The id has to be the one that the pack's own naming key gives (spec/ingest.md 6.8)."""
+    scene = Scene(tmp_path)
+    stream = scene.stream
+    scene.snapshot({b"z": mini.file(b"zeta")})
+    naming = mini.sha256(stream.naming[1])
+    invented = mini.chunk_id(naming, mini.DATA, b"alpha")
+    chunks = stream.chunks()
+    chunks.add(mini.DATA, b"alpha")
+    stream.store(chunks, edits={"ids": lambda _: [[invented]]})
+    stream.begin_epoch(naming=naming)
+    stream.stored[2] = {invented}
+    stream.publish()
+    scene.snapshot({b"a": mini.file(b"alpha")})
+
+    assert file_refusal(scene, 2) == "integrity.chunk-id"
 
 
 def test_a_frame_that_inflates_to_more_than_it_says_is_refused(tmp_path: Path) -> None:
