@@ -19,6 +19,8 @@ from durarepo_cli.output import path_fields, quoted
 if TYPE_CHECKING:
     from durarepo.source.judging import Tested
 
+_NOT_YET = "snapshots of this version keep what these rules name; stream.toml alone leaves out"
+
 
 @click.group("exclude", cls=Group)
 def command() -> None:
@@ -35,6 +37,7 @@ def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
     Needs no repository and no keys. Ends with 0 whatever the decision; a path that is not
     there is judged by its name.
     """
+    session.output.note(_NOT_YET)
     for tested in _tested(root, paths):
         if session.output.is_json:
             session.output.item(_fields(tested))
@@ -49,6 +52,7 @@ def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
 @click.pass_obj
 def explain(session: Session, /, root: str | None, path: str) -> None:
     """Say why PATH is left out, redacted or kept."""
+    session.output.note(_NOT_YET)
     tested = next(_tested(root, (path,)))
     rows = [
         {"rule": row.id, "clause": str(row.word), "reason": row.reason, "source": row.source}
@@ -91,6 +95,7 @@ def allow(session: Session, /, reason: str, path: str) -> None:
 
     Refused (31) where more than the header of a key stands there.
     """
+    session.output.note(_NOT_YET)
     today = datetime.fromtimestamp(clock(), UTC).date()
     with session.open() as repository:
         from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above
