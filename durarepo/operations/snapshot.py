@@ -167,7 +167,11 @@ class _Run:
                 self.published = self._keep_and_publish(bench, mounts)
                 if not self.published.statement.complete:
                     transaction.undo()
-            journal.complete()
+            if self.published.statement.complete:
+                journal.complete()
+            else:
+                pinned = {pin.name for pin in self.published.statement.pins}
+                bench.go_on_from(self.published.digest, pinned)
         except RunError as error:
             if error.code != "run.budget":
                 raise
@@ -205,7 +209,7 @@ class _Run:
             complete=self._tally.reached_all,
             totals=self._tally.totals(),
             pins=pins,
-            abandoned=tuple(sorted(bench.loose - pinned)),
+            abandoned=tuple(sorted(bench.abandoned(complete=self._tally.reached_all) - pinned)),
             nested=nested,
         )
         published = publish(

@@ -3,11 +3,12 @@
 The journal of a run names each pack before its object gets its name, the files that lie whole in
 packs that are durable, and, just before the envelope is put, the manifest itself; so a kill at
 any point loses at most the unfinished pack, and a manifest that was put is found to be ours.
+After a partial manifest the journal goes on, under a header that names the new head.
 Source: spec/format.md 8, 9 and 12 (laws 3 and 5). Start at `find_standing`.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from durarepo.core.errors import IntegrityError, TrustError
@@ -98,6 +99,21 @@ def loose_record(names: Iterable[ObjectName]) -> bytes:
 def publish_record(name: ObjectName, envelope_digest: Digest, statement: bytes) -> bytes:
     """Return the record of a manifest that is about to be put."""
     return encode([_PUBLISH, bytes.fromhex(name), envelope_digest, statement])
+
+
+def carried_records(records: Iterable[bytes], pinned: Container[ObjectName]) -> Iterator[bytes]:
+    """Yield what of a run's records counts after its partial manifest: files, unpinned packs.
+
+    Packs that an earlier run left are listed as abandoned by now.
+    """
+    for record in records:
+        match decode(record):
+            case [1, *_] as value if _parse_pack(value).name not in pinned:
+                yield record
+            case [2, *_]:
+                yield record
+            case _:
+                continue
 
 
 def _parse_pack(value: Value) -> Pin:

@@ -1,14 +1,15 @@
 """What a run of a snapshot works with: sink, writer, file keeper, and the journal they feed.
 
-It begins by taking over what the head and a killed run left, and it notes, pack by pack, which
-files need not be read again should this run be killed too.
+It begins by taking over what the head and an unfinished run left, and it notes, pack by pack,
+which files need not be read again should this run be killed, or end with a partial manifest.
 Source: spec/format.md 8, 9 and 12. Start at `Workbench`.
 """
 
 from collections import deque
+from collections.abc import Container
 
 from durarepo.core.limits import MIB
-from durarepo.core.names import ObjectName
+from durarepo.core.names import Digest, ObjectName
 from durarepo.crypto import primitives
 from durarepo.format.manifest import Pin
 from durarepo.local.catalog import Catalog
@@ -22,6 +23,7 @@ from durarepo.repository.repository import Repository
 from durarepo.repository.standing import (
     FileMark,
     Standing,
+    carried_records,
     files_record,
     journal_header,
     loose_record,
@@ -56,7 +58,7 @@ class Workbench:
         taken = ensure_packs(repository, catalog, standing.taken_over.values())
         self.taken_over = tuple(taken)
         self.sink = ChunkSink(catalog, namer=ChunkNamer(naming), live=live | taken)
-        self.resumed = _resumed(standing, taken)
+        self.resumed = _resumed(standing, live | taken)
         self.writer = self._new_writer(repository)
         self.sink.write_to(self.writer)
         self.keeper = FileKeeper(
@@ -88,11 +90,31 @@ class Workbench:
             on_pack=self._note_pack,
         )
 
-    @property
-    def loose(self) -> set[ObjectName]:
-        """Packs that nothing pins yet: left by killed runs, taken over, or new."""
+    def abandoned(self, *, complete: bool) -> set[ObjectName]:
+        """Return the packs that nobody needs unless the manifest pins them.
+
+        Args:
+            complete: whether the manifest is; after a partial one the next run goes on with
+                what this run stored or took over, so that is not abandoned.
+        """
+        if not complete:
+            return set(self.standing.abandoned)
         rows = (*self.sink.new_packs, *self.taken_over)
         return self.standing.abandoned | {self.sink.packs[row].name for row in rows}
+
+    def go_on_from(self, head: Digest, pinned: Container[ObjectName]) -> None:
+        """Leave the resume point to the run after a partial manifest, which is now the head.
+
+        Args:
+            head: digest of its envelope.
+            pinned: the packs that it pins; they need no taking over.
+
+        Raises:
+            StoreError: the journal cannot be written; the packs are then abandoned as usual.
+        """
+        generation = self.journal.load()
+        records = () if generation is None else generation.records
+        self.journal.begin(journal_header(head), carried_records(records, pinned))
 
     def close(self) -> None:
         """Stop the workers."""
@@ -144,8 +166,8 @@ def _knows_last_complete(catalog: Catalog, standing: Standing) -> bool:
     return catalog.fact(DIRS_FACT) == standing.complete.digest
 
 
-def _resumed(standing: Standing, taken: dict[int, Pin]) -> dict[bytes, Resumed]:
-    rows = {pin.name: row for row, pin in taken.items()}
+def _resumed(standing: Standing, packs: dict[int, Pin]) -> dict[bytes, Resumed]:
+    rows = {pin.name: row for row, pin in packs.items()}
     found: dict[bytes, Resumed] = {}
     for mark in standing.files:
         owners = tuple(-rows[name] for name in mark.packs if name in rows)

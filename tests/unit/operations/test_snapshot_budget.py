@@ -1,6 +1,7 @@
 """Time budgets: a run that is stopped loses nothing, and a partial manifest drops nothing."""
 
 import os
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -196,3 +197,85 @@ def test_partial_after_partial_keeps_the_last_complete(
         assert {one.since for one in top if one.name in (b"d0", b"d1", b"d2")} == {1}
     assert stream.snapshot().sequence == 4
     stream.check_restores()
+
+
+@pytest.mark.parametrize("steps", [[7], [5, 9], [20, 3]])
+def test_the_run_after_a_partial_manifest_goes_on_from_it(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, steps: list[int]
+) -> None:
+    """Short nights that each begin anew read the same first files for ever."""
+    for files in steps:
+        with monkeypatch.context() as patch:
+            Stopwatch(patch, files=files)
+            assert stream.snapshot(budget_seconds=10, partial=True).status == "budget"
+
+    with opened_files(bytes(stream.root)) as opens:
+        again = stream.snapshot()
+
+    assert len(set(opens)) == 36 - sum(steps)
+    assert (again.status, again.files) == ("ok", 36)
+    stream.check_restores()
+    _check_explained(stream)
+
+
+def _cut_short_in_a_large_file(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Make a partial manifest that pins nothing of a large file; return its unpinned packs."""
+    with open(stream.root / "a-large", "wb") as file:
+        for _ in range(20):
+            file.write(os.urandom(1 << 20))
+    seconds = iter([0.0] * 4 + [1000.0] * 1000)
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: next(seconds))
+        result = stream.snapshot(budget_seconds=10, partial=True)
+    assert (result.status, result.sequence) == ("budget", 1)
+    statement = stream.statements()[1]
+    assert statement.abandoned == ()
+    slots = {path.name for path in stream.object_files() if path.stat().st_size < 1 << 19}
+    loose = {path.name for path in stream.object_files()} - slots
+    loose -= {pin.name for pin in statement.pins}
+    assert loose
+    return loose
+
+
+def test_what_a_partial_manifest_does_not_pin_is_not_stored_again(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours of a large file must not be stored once more because a night was short."""
+    loose = _cut_short_in_a_large_file(stream, monkeypatch)
+
+    again = stream.snapshot()
+
+    assert again.status == "ok"
+    assert again.new_bytes < 20 << 20
+    assert loose <= {pin.name for pin in stream.statements()[2].pins}
+    stream.check_restores()
+    _check_explained(stream)
+
+
+def test_packs_left_by_a_partial_manifest_are_abandoned_behind_another_head(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was left for a head that is another one by now must be named, or it stays for ever."""
+    loose = _cut_short_in_a_large_file(stream, monkeypatch)
+    journal, aside = os.fsdecode(stream.places.journal), stream.base / "aside"
+    os.rename(journal, aside)
+    (stream.root / "a-large").unlink()
+    stream.snapshot()
+    assert not loose & set(stream.statements()[2].abandoned)
+    shutil.rmtree(journal)
+    os.rename(aside, journal)
+
+    stream.snapshot()
+
+    assert loose <= set(stream.statements()[3].abandoned)
+    _check_explained(stream)
+
+
+def _check_explained(stream: Stream) -> None:
+    """Check that each object is pinned, abandoned, a manifest or the registry; none twice."""
+    statements = stream.statements().values()
+    pinned = {pin.name for one in statements for pin in one.pins}
+    abandoned = {name for one in statements for name in one.abandoned}
+    stored = {path.name for path in stream.object_files()}
+    assert not pinned & abandoned
+    assert len(stored - pinned - abandoned) == len(statements) + 1
