@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from durarepo.chunking.compression import InflateError, inflate
-from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
+from durarepo.core.errors import PUT_BACK, FreshnessError, IntegrityError, TrustError
 from durarepo.core.limits import (
     ENVELOPE_MAX_BYTES,
     FORMAT_VERSION,
@@ -126,7 +126,7 @@ def open_registry(
         raise TrustError(
             "registry-version",
             f"registry is of version {registry.version}, expected {max(version, highest)}",
-            hint="the registry may have been rolled back; compare with the card and other remotes",
+            hint="an older registry may have been put there; compare objects/ with a copy of it",
         )
     return VerifiedRegistry(registry, Digest(primitives.sha256(data)))
 
@@ -143,7 +143,8 @@ def check_registry_time(verified: VerifiedRegistry, now: int) -> None:
         raise FreshnessError(
             "registry-expired",
             f"registry {registry.version} expired at {freshness.utc_text(registry.expires)}",
-            hint="the owner signs a new one: durarepo registry draft, then registry sign",
+            hint="writing goes on, and reading with durarepo checkout --archival; "
+            "renewing the registry is not in this version",
         )
 
 
@@ -273,7 +274,7 @@ def _check_numbers(statement: Statement, expected: Expected) -> None:
         raise TrustError(
             "registry-version",
             f"manifest was made under registry {statement.registry_version}, held is {held}",
-            hint="fetch the newer registry first",
+            hint=PUT_BACK,
         )
     if statement.sequence != expected.sequence:
         raise TrustError(
@@ -335,7 +336,7 @@ def admit(
             raise IntegrityError(
                 "gap",
                 f"manifest {number} of stream '{record.stream}' is missing",
-                hint="bring it back from a remote: durarepo fetch",
+                hint=PUT_BACK,
             )
         statement = chain[number].statement
         _check_revocation(statement, record, digests)  # 4.17
@@ -363,7 +364,7 @@ def _check_high_water(head: int, digests: Mapping[int, Digest], high: HighWater)
         raise TrustError(
             "rollback",
             f"newest manifest is {head}, but {high.sequence} has been seen",
-            hint="the objects may have been rolled back; compare `durarepo log` with the card",
+            hint=PUT_BACK,
         )
     if high.sequence and digests.get(high.sequence, high.digest) != high.digest:
         raise TrustError(

@@ -82,7 +82,7 @@ def _seal_stanzas(key: bytes, recipients: Sequence[bytes], count: int, info: byt
         raise KeyMaterialError(
             "malformed",
             "a recipient in the registry is no public key that can be sealed to",
-            hint="the owner signs a registry with the right recipient: durarepo registry draft",
+            hint="make a new stream with the right recipients: durarepo init",
         ) from None
     return b"".join(primitives.shuffled(stanzas))
 

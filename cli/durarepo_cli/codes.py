@@ -777,7 +777,7 @@ PAGES = {
     "fresh.registry-expired": Page(
         "the registry has expired",
         "the owner did not renew it",
-        "let the owner sign a new one",
+        "go on writing; read with `durarepo checkout --archival`; no renewal in this version",
     ),
     "fresh.revoked": Page(
         "the signer was revoked before this manifest",

@@ -20,6 +20,9 @@ may not. Every code has a row in spec/errors.md; a test compares both ways.
 Messages are lower case without a full stop and never hold a key or a secret.
 """
 
+PUT_BACK = "put the file under objects/ back from a copy of the repository"
+"""The hint where a stored object is gone or damaged."""
+
 
 class DurarepoError(Exception):
     """Base of all that durarepo raises on purpose.

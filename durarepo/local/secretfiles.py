@@ -233,7 +233,7 @@ def _check_file(descriptor: int, path: bytes) -> None:
         raise KeyMaterialError(
             "mode",
             f"the key file {shown(path)} has mode {mode:04o}, 0600 is needed",
-            hint="chmod 600 the file, and rotate the key if others could read it",
+            hint="chmod 600 the file; if others could read it, make a new stream",
         )
 
 
@@ -267,7 +267,7 @@ def _acl_refused(path: bytes) -> KeyMaterialError:
     return KeyMaterialError(
         "acl",
         f"an access list of {shown(path)} grants others a right",
-        hint="setfacl -b the file or folder, and rotate the key if others could read it",
+        hint="setfacl -b the file or folder; if others could read the key, make a new stream",
     )
 
 

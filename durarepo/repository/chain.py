@@ -9,7 +9,7 @@ Start at `Chain.verified`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from durarepo.core.errors import IntegrityError, SelectionError, TrustError
+from durarepo.core.errors import PUT_BACK, IntegrityError, SelectionError, TrustError
 from durarepo.core.limits import MILESTONE_EVERY, SLOT_ATTEMPTS
 from durarepo.core.names import Digest, ObjectName
 from durarepo.core.secret import Secret
@@ -105,7 +105,7 @@ class Chain:
             raise TrustError(
                 "rollback",
                 f"manifest {start} of stream '{self._repository.stream}' has been seen, is gone",
-                hint="bring it back from a remote: durarepo fetch",
+                hint=PUT_BACK,
             )
         found, start = self._gallop(start), -1
         while found > start:  # looks past a gap, as far as the next milestone
@@ -145,7 +145,7 @@ class Chain:
                 raise IntegrityError(
                     "gap",
                     f"manifest {sequence} of stream '{self._repository.stream}' is missing",
-                    hint="bring it back from a remote: durarepo fetch",
+                    hint=PUT_BACK,
                 )
             expected = Expected(
                 registry=self._repository.registry,

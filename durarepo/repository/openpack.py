@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import IntegrityError, TrustError
+from durarepo.core.errors import PUT_BACK, IntegrityError, TrustError
 from durarepo.core.limits import FORMAT_VERSION, KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.core.secret import Secret
@@ -161,7 +161,7 @@ class PackOpener:
         raise refusal or IntegrityError(
             "pack-missing",
             f"pack {pin.name} is not there",
-            hint="bring it back from a remote: durarepo fetch, or durarepo repair",
+            hint=PUT_BACK,
         )
 
     def _iter_places(self, pin: Pin, keys: EpochKeys) -> Iterator[tuple[ObjectName, int]]:
@@ -243,5 +243,5 @@ class PackOpener:
         raise refusal or TrustError(
             "registry-version",
             f"registry {version}, under which a pack was sealed, is not there",
-            hint="bring it back from a remote: durarepo fetch",
+            hint=PUT_BACK,
         )

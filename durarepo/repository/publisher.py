@@ -8,7 +8,7 @@ Source: spec/format.md 7 and 9, law 1. Start at `publish`.
 from dataclasses import dataclass, replace
 
 from durarepo.chunking.compression import deflate
-from durarepo.core.errors import IntegrityError, StoreError, TrustError
+from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError, TrustError
 from durarepo.core.limits import (
     ENVELOPE_MAX_BYTES,
     MANIFEST_TTL_SECONDS,
@@ -152,7 +152,7 @@ def _milestone_digest(repository: Repository, sequence: int) -> Digest:
         raise IntegrityError(
             "gap",
             f"milestone {number} of stream '{repository.stream}' is missing",
-            hint="bring it back from a remote: durarepo fetch",
+            hint=PUT_BACK,
         )
     return envelope.digest
 
@@ -176,7 +176,7 @@ def _put(
     raise TrustError(
         "slots",
         f"all places of manifest {statement.sequence} are taken by something else",
-        hint="begin a new epoch: durarepo keys rotate-signing",
+        hint=f"find out who put {name} and others into objects/, and move them away",
     )
 
 

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from durarepo.core.errors import IntegrityError, RepositoryStateError, StoreError, TrustError
+from durarepo.core.errors import (
+    PUT_BACK,
+    IntegrityError,
+    RepositoryStateError,
+    StoreError,
+    TrustError,
+)
 from durarepo.core.limits import PACK_MAX_BYTES, SLOT_ATTEMPTS
 from durarepo.core.names import ObjectName
 from durarepo.core.secret import Secret
@@ -221,7 +227,7 @@ def find_registry(store: ObjectStore, keys: Keyring, *, highest: int) -> Verifie
         raise TrustError(
             "registry-version",
             f"registry {version} is not there, though it has been seen",
-            hint="bring it back from a remote: durarepo fetch",
+            hint=PUT_BACK,
         )
     return found
 

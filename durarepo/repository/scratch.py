@@ -433,7 +433,7 @@ class ScratchBuilder:
             "file-size",
             f"{self._folders.show(entry.name)} has {entry.size} bytes by its listing, and "
             f"{came} or more came",
-            hint="verify the repository, and repair it from a mirror",
+            hint="see what is damaged: durarepo verify --data",
         )
 
     def _not_written(self, error: OSError, entry: Entry) -> StoreError:

@@ -198,7 +198,7 @@ class ScratchFolders:
             f"{self.show(name)} and {self.show(other)} are one name at the destination",
             hint="choose a destination whose file system tells the names apart"
             if name != other
-            else "the listing names one thing twice; verify the repository",
+            else "the listing names one thing twice: restore another manifest with --at",
         )
 
     def _push(self, name: bytes, fd: int) -> Frame:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
-from durarepo.core.errors import IntegrityError, StoreError
+from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError
 from durarepo.core.limits import PACK_MAX_BYTES
 from durarepo.core.names import ObjectName, is_object_name
 from durarepo.store.atomic import (
@@ -161,7 +161,7 @@ class LocalDir:
             raise IntegrityError(
                 "object-short",
                 f"object {name} is {size} bytes long, {wanted} from {offset} were asked for",
-                hint="run durarepo repair",
+                hint=PUT_BACK,
             )
         return data
 
@@ -237,7 +237,7 @@ class LocalDir:
                 os.close(folder)
         except FileNotFoundError as error:
             raise IntegrityError(
-                "object-missing", f"object {name} is not there", hint="run durarepo repair"
+                "object-missing", f"object {name} is not there", hint=PUT_BACK
             ) from error
         except OSError as error:
             raise store_error(error, "open", self._path(name)) from error
