@@ -2,7 +2,8 @@
 
 Two manifests are compared by their listings alone: equal folders have equal ids and are not gone
 into, and no data are read. The working tree is read where size or time tell nothing apart from
-what was kept; nothing in it is followed or changed. Times alone are no change.
+what was kept; nothing in it is followed or changed. Times alone are no change, and what a
+snapshot leaves out is none either. Of a database only its own times and its log's are asked.
 Source: spec/cli.md 4. Start at `diff`.
 """
 
@@ -13,14 +14,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from durarepo.core.entries import Entry, FileType
+from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import SourceError
 from durarepo.core.limits import MIB
 from durarepo.core.names import ChunkId, FileHash
+from durarepo.local.configuration import RootConfig
+from durarepo.repository.contents import first_bytes
+from durarepo.repository.listing import DATABASE_LOGS, sidecar_base
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository
+from durarepo.repository.roots import Roots
 from durarepo.repository.selection import View, open_view
 from durarepo.repository.trees import iter_directory, join_path
+from durarepo.source.mounts import read_mounts
+from durarepo.source.sqlitestate import is_sqlite
+from durarepo.source.walk import WalkRules, border_rule
 from durarepo.store.atomic import shown
 
 WORKING = "working"
@@ -58,6 +66,8 @@ class _Side(Protocol):
 
     def is_same_file(self, path: bytes, kept: Entry, found: Entry) -> bool: ...
 
+    def is_change(self, change: "Change") -> bool: ...
+
 
 def diff(
     repository: Repository, sequence: str, other: str = WORKING, *, now: int
@@ -80,7 +90,7 @@ def diff(
     old = _Kept(view)
     roots = set(old.paths)
     if other == WORKING:
-        new: _Side = _Working()
+        new: _Side = _Working(repository, issued=view.manifest.statement.issued)
         roots |= set(repository.root_paths)
     else:
         kept = _Kept(open_view(repository, other, now=now))
@@ -99,6 +109,8 @@ def _changes(old: _Side, new: _Side, roots: list[bytes]) -> Iterator[Change]:
                 continue
             place, one, two = step
             change = _change(new, place, one, two)
+            if change is not None and not new.is_change(change):
+                continue
             if change is not None:
                 yield change
             if _is_worth_entering(one, two):
@@ -141,7 +153,7 @@ def _change(new: _Side, path: bytes, one: Entry | None, two: Entry | None) -> Ch
 def _is_same(new: _Side, path: bytes, one: Entry, two: Entry) -> bool:
     if (one.type, one.mode, one.uid, one.gid) != (two.type, two.mode, two.uid, two.gid):
         return False
-    if (one.size, one.target, one.device) != (two.size, two.target, two.device):
+    if (one.target, one.device) != (two.target, two.device):
         return False
     return new.is_same_file(path, one, two)
 
@@ -172,24 +184,32 @@ class _Kept:
         return iter(()) if entry.tree is None else iter_directory(self._reader, entry.tree)
 
     def is_same_file(self, path: bytes, kept: Entry, found: Entry) -> bool:  # noqa: ARG002
-        return (kept.sha256, kept.xattrs) == (found.sha256, found.xattrs)
+        return (kept.size, kept.sha256, kept.xattrs) == (found.size, found.sha256, found.xattrs)
+
+    def is_change(self, change: Change) -> bool:  # noqa: ARG002 - a side's
+        return True
 
 
 class _Working:
     """The folders as they are now; attributes are not compared, and special files not opened."""
 
+    def __init__(self, repository: Repository, *, issued: int) -> None:
+        self._roots = Roots(repository)
+        self._configs = {one.path: one for one in repository.configuration.roots}
+        self._rules = WalkRules()
+        self._mounts = read_mounts()
+        self._issued_ns = issued * 1_000_000_000
+
     def root(self, path: bytes) -> Entry | None:
-        try:
-            return _described(b"", os.lstat(path), path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unreadable(path, error) from error
+        self._rules = self._roots.rules(self._configs.get(path, RootConfig(path=path)))
+        found = _status(path)
+        return None if found is None else _described(b"", found, path)
 
     def children(self, path: bytes, entry: Entry) -> Iterator[Entry]:  # noqa: ARG002 - a side's
         try:
             folder = os.open(path, _READ | os.O_DIRECTORY)
             try:
+                device = os.fstat(folder).st_dev
                 names = sorted(os.fsencode(name) for name in os.listdir(folder))
             finally:
                 os.close(folder)
@@ -199,18 +219,51 @@ class _Working:
             raise _unreadable(path, error) from error
         for name in names:
             place = join_path(path, name)
-            try:
-                found = _described(name, os.lstat(place), place)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise _unreadable(place, error) from error
-            yield found
+            found = _status(place)
+            if found is not None and not self._is_left_out(path, name, found, device):
+                yield _described(name, found, place)
+
+    def _is_left_out(self, path: bytes, name: bytes, found: os.stat_result, device: int) -> bool:
+        rules, place = self._rules, join_path(path, name)
+        if rules.is_excluded is not None and rules.is_excluded(path, name, found) is not None:
+            return True
+        if not stat.S_ISDIR(found.st_mode) and found.st_dev == device:
+            return False
+        rule = border_rule(place, found, rules=rules, mounts=self._mounts, device=device)
+        return rule is not None
 
     def is_same_file(self, path: bytes, kept: Entry, found: Entry) -> bool:
-        if kept.type is not FileType.FILE or kept.mtime_ns == found.mtime_ns:
+        if kept.type is not FileType.FILE:
             return True
-        return kept.sha256 == _hash_file(path)
+        if kept.consistency is Consistency.SQLITE_BACKUP:
+            if self._has_newer_log(path):
+                return False
+        elif kept.size != found.size:
+            return False
+        return kept.mtime_ns == found.mtime_ns or kept.sha256 == _hash_file(path)
+
+    def _has_newer_log(self, path: bytes) -> bool:
+        """Return whether a log beside a database may hold what came after the manifest."""
+        logs = (_status(path + suffix) for suffix in DATABASE_LOGS)
+        return any(log and log.st_size and log.st_mtime_ns >= self._issued_ns for log in logs)
+
+    def is_change(self, change: Change) -> bool:
+        """Return False for what is there and left out, on either side."""
+        if change.change == REMOVED:
+            return not os.path.lexists(change.path)
+        base = sidecar_base(change.path) if change.change == ADDED else None
+        if base is None or change.type != "file":
+            return True
+        return not is_sqlite(first_bytes(None, base))
+
+
+def _status(path: bytes) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def _described(name: bytes, found: os.stat_result, path: bytes) -> Entry:

@@ -254,8 +254,13 @@ class FileKeeper:
         return ChunkList(0, (Run(len(value), chunk),))
 
 
-def first_bytes(dirfd: int, name: bytes) -> bytes:
-    """Return the first 16 bytes of a regular file, or none where they cannot be read."""
+def first_bytes(dirfd: int | None, name: bytes) -> bytes:
+    """Return the first 16 bytes of a regular file, or none where they cannot be read.
+
+    Args:
+        dirfd: descriptor of its directory; None if ``name`` is an absolute path.
+        name: its name.
+    """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         fd = os.open(name, flags, dir_fd=dirfd)

@@ -26,7 +26,8 @@ _IS_DIRECTORY = stat.S_IFDIR
 _TYPE_MASK = 0o170000
 
 SIDECARS = (b"-wal", b"-shm", b"-journal")
-_CHANGES_DATABASE = (b"-wal", b"-journal")
+DATABASE_LOGS = (b"-wal", b"-journal")
+"""The sidecars that hold content of their database; the third is an index of the first."""
 
 
 def stat_record(found: os.stat_result) -> bytes:
@@ -127,7 +128,7 @@ def is_reusable(
         return False
     return all(
         _content_part(listed.get(name + suffix)) == _content_part(_record_in(known, name + suffix))
-        for suffix in _CHANGES_DATABASE
+        for suffix in DATABASE_LOGS
     )
 
 

@@ -123,6 +123,28 @@ def walk(
         walker.close()
 
 
+def border_rule(
+    path: bytes, found: os.stat_result, *, rules: WalkRules, mounts: MountTable, device: int
+) -> str | None:
+    """Return the rule that stops the walk at a directory or another disk's file, or None.
+
+    Args:
+        path: where it lies.
+        found: what the listing says of it.
+        rules: what the walk leaves out.
+        mounts: the mounts of this run.
+        device: the disk of the directory that it lies in.
+    """
+    if (found.st_dev, found.st_ino) in rules.own_state:
+        return RULE_OWN_STATE
+    mount = mounts.at(path)
+    if mount is not None and mount.is_pseudo:
+        return RULE_PSEUDO_FILESYSTEM
+    if rules.one_filesystem and found.st_dev != device:
+        return RULE_OTHER_FILESYSTEM
+    return None
+
+
 @dataclass(slots=True)
 class _Frame:
     """A directory on the path to where the walk is; ``fd`` is -1 while it is let go."""
@@ -183,23 +205,19 @@ class _Listing:
             name, stat = listed
             rule = None if is_excluded is None else is_excluded(path, name, stat)
             if rule is None and (stat.st_dev != device or stat.st_mode & _TYPE_MASK == S_IFDIR):
-                rule = self._border_rule(name, stat)
+                rule = border_rule(
+                    self._frame.path_of(name),
+                    stat,
+                    rules=self._rules,
+                    mounts=self._mounts,
+                    device=device,
+                )
             if rule is not None:
                 self.excluded.append((name, rule))
             elif len(name) > room:
                 self._note_too_long(name)
             else:
                 keep(listed)
-
-    def _border_rule(self, name: bytes, stat: os.stat_result) -> str | None:
-        if (stat.st_dev, stat.st_ino) in self._rules.own_state:
-            return RULE_OWN_STATE
-        mount = self._mounts.at(self._frame.path_of(name))
-        if mount is not None and mount.is_pseudo:
-            return RULE_PSEUDO_FILESYSTEM
-        if self._rules.one_filesystem and stat.st_dev != self._frame.stat.st_dev:
-            return RULE_OTHER_FILESYSTEM
-        return None
 
     def _note_too_long(self, name: bytes) -> None:
         path = self._frame.path_of(name)

@@ -1,7 +1,10 @@
 """Listings tell what a manifest holds, at any age, without touching what files hold."""
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.core.names import ChunkId, Digest, ObjectName, Sequence, SignerId
+from durarepo.local.places import Places
 from durarepo.local.statefiles import HighWater, RunRecord, StateFiles
 from durarepo.operations import diff as diff_module
 from durarepo.operations.diff import diff
@@ -26,9 +30,11 @@ from durarepo.repository import openpack, trees
 from durarepo.repository.chain import Chain
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository
+from durarepo.source.mounts import Mount, MountTable
 from tests.adversary.scene import NOW, ROOT, RecordingStore, Scene, fill_catalog, verified
 from tests.doubles.children import UNPRIVILEGED, let_others_pass, run_in_child
 from tests.interop import miniwriter as mini
+from tests.machines.stream import Stream, fill
 
 MUCH_LATER = NOW + 300 * 86400
 
@@ -359,6 +365,112 @@ def test_diff_says_which_working_file_cannot_be_read(live: tuple[Scene, Path]) -
         assert str(root / "edited") in caught.value.message
 
     run_in_child(compare, user=UNPRIVILEGED)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Give a stream of a real folder with a database, snapshotted once settled."""
+    return Stream(tmp_path, clock=lambda: int(time.time()))
+
+
+def working(stream: Stream) -> dict[bytes, str]:
+    """Return what the folders of a stream have changed since manifest 1."""
+    with stream.open() as repository:
+        found = diff(repository, "1", "working", now=int(time.time()))
+        return {one.path: one.change for one in found}
+
+
+def age(*paths: Path) -> None:
+    """Let files have been written a minute ago."""
+    for path in paths:
+        then = time.time_ns() - 60 * 10**9
+        os.utime(path, ns=(then, then))
+
+
+class _Within(Stream):
+    """A stream whose repository and state lie in its own root."""
+
+    @property
+    def places(self) -> Places:
+        """Where repository, keys and state lie."""
+        root, keys = bytes(self.root), bytes(self.base / "keys")
+        return Places(
+            stream=self.name, repository=root + b"/own/repo", keys=keys, state=root + b"/own/state"
+        )
+
+
+def test_diff_with_the_working_tree_leaves_out_what_a_snapshot_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is told of caches and of durarepo's own state after each run stops looking."""
+    stream = _Within(tmp_path)
+    fill(tmp_path / "root", {"kept": b"1", "cache/old": b"2", "late.tmp": b"3"})
+    configuration = Path(os.fsdecode(stream.places.configuration))
+    text = configuration.read_text()
+    configuration.write_text(text.replace("[[root]]", '[[root]]\nexclude = ["cache"]'))
+    stream.snapshot()
+    configuration.write_text(text.replace("[[root]]", '[[root]]\nexclude = ["cache", "*.tmp"]'))
+    fill(tmp_path / "root", {"cache/new": b"4", "proc/1": b"5", "other": b"6"})
+    mount = Mount(path=bytes(tmp_path / "root" / "proc"), fs_type=b"proc")
+    monkeypatch.setattr(diff_module, "read_mounts", lambda: MountTable([mount]))
+
+    found = working(stream)
+
+    assert found == {bytes(tmp_path / "root" / "other"): "added"}
+
+
+def test_diff_sees_no_change_in_a_database_at_work(stream: Stream) -> None:
+    """A log and a size that is not the copy's are how an open database looks, not a change."""
+    path = stream.root / "agent.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("INSERT INTO t VALUES (zeroblob(100000))")
+        connection.commit()
+        logs = [stream.root / "agent.db-wal", stream.root / "agent.db-shm"]
+        age(path, *logs)
+        stream.snapshot()
+        assert path.stat().st_size < stream.entries()[bytes(path)].size
+
+        quiet = working(stream)
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.commit()
+        busy = working(stream)
+
+    assert quiet == {}
+    assert busy == {bytes(path): "modified"}
+
+
+def test_diff_compares_a_database_that_was_only_touched(stream: Stream) -> None:
+    """A time alone is no change, of a database neither."""
+    path = stream.root / "agent.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    age(path)
+    stream.snapshot()
+
+    path.touch()
+    touched = working(stream)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE u (x)")
+
+    assert touched == {}
+    assert working(stream) == {bytes(path): "modified"}
+
+
+def test_diff_tells_of_a_new_database_without_its_log(stream: Stream) -> None:
+    """A snapshot keeps the one and leaves out the other; a plain file keeps its name."""
+    (stream.root / "plain").write_bytes(b"no database at all")
+    stream.snapshot()
+    (stream.root / "plain-wal").write_bytes(b"kept as any file")
+    with closing(sqlite3.connect(stream.root / "new.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (x)")
+        found = working(stream)
+
+    added = {bytes(stream.root / name): "added" for name in ("new.db", "plain-wal")}
+    assert found == added
 
 
 # --- log ---
