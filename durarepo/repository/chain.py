@@ -27,7 +27,7 @@ from durarepo.ingest import (
     open_manifest,
     open_nested,
 )
-from durarepo.repository.repository import Repository
+from durarepo.repository.repository import Repository, about_object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Chain:
             try:
                 check_mark(data, self._repository.naming_key(epoch).reveal())
             except IntegrityError as error:
-                refusal = error
+                refusal = about_object(error, f"manifest {sequence}", name)
                 continue
             digest = Digest(primitives.sha256(data))
             if found is not None and found.digest != digest:  # 4.23: both hold the naming key
@@ -154,9 +154,12 @@ class Chain:
                 sequence=sequence,
             )
             naming = self._repository.naming_key(envelope.epoch).reveal()
-            self._signed[sequence] = open_manifest(
-                envelope.data, identity.reveal(), expected=expected, naming_key=naming
-            )
+            try:
+                self._signed[sequence] = open_manifest(
+                    envelope.data, identity.reveal(), expected=expected, naming_key=naming
+                )
+            except (IntegrityError, TrustError) as error:
+                raise about_object(error, f"manifest {sequence}", envelope.name) from error
         return self._signed[sequence]
 
     def verified(self, sequence: int, *, now: int) -> VerifiedManifest:

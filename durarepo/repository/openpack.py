@@ -22,7 +22,7 @@ from durarepo.format.layout import Compartment, object_name, pack_slot_input
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import PackIndex
 from durarepo.ingest import open_registry
-from durarepo.repository.repository import Repository, registry_slot
+from durarepo.repository.repository import Repository, about_object, registry_slot
 from durarepo.sealing import (
     ChunkNamer,
     check_chunk,
@@ -237,7 +237,7 @@ class PackOpener:
                     version=version,
                 )
             except (IntegrityError, TrustError) as error:
-                refusal = refusal or error
+                refusal = refusal or about_object(error, f"registry {version}", slot)
                 continue  # a taken slot; the next attempt may hold it (format 9)
             return found.record(self._repository.stream).current.number
         raise refusal or TrustError(

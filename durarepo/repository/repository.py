@@ -7,10 +7,11 @@ Source: spec/format.md 8 and 9; spec/cli.md 3. Start at `open_repository`.
 
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from durarepo.core.errors import (
     PUT_BACK,
+    DurarepoError,
     IntegrityError,
     RepositoryStateError,
     StoreError,
@@ -43,6 +44,8 @@ from durarepo.sealing import open_box
 from durarepo.store.atomic import read_small, shown
 from durarepo.store.localdir import LocalDir
 from durarepo.store.port import ObjectStore
+
+Refusal = TypeVar("Refusal", bound=DurarepoError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -249,10 +252,22 @@ def _read_registry(
                 highest=highest,
             )
         except (IntegrityError, TrustError) as error:
-            refusal = error
+            refusal = about_object(error, f"registry {version}", name)
     if refusal is not None:
         raise refusal
     return None
+
+
+def about_object(error: Refusal, what: str, name: ObjectName) -> Refusal:
+    """Return the same refusal with the object that it is about, and with a hint.
+
+    Args:
+        error: why the object is refused; its class and code stay.
+        what: the object for a person, such as ``manifest 7``.
+        name: under which it is stored.
+    """
+    message = f"{what} (object {name}): {error.message}"
+    return type(error)(error.code.partition(".")[2], message, hint=error.hint or PUT_BACK)
 
 
 def _check_agrees(repository: Repository) -> None:

@@ -151,7 +151,9 @@ class LocalDir:
         try:
             wanted = max(size - offset, 0) if length is None else length
             if size > PACK_MAX_BYTES:
-                raise IntegrityError("object-size", f"object {name} is {size} bytes long")
+                raise IntegrityError(
+                    "object-size", f"object {name} is {size} bytes long", hint=PUT_BACK
+                )
             data = read_up_to(descriptor, wanted, offset) if offset + wanted <= size else b""
         except OSError as error:
             raise store_error(error, "read", self._path(name)) from error
