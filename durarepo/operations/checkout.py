@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import RunError
+from durarepo.core.errors import IntegrityError, RunError
 from durarepo.core.progress import Progress, SilentProgress
 from durarepo.ingest import VerifiedManifest
 from durarepo.local.lock import RunLock
@@ -26,6 +26,7 @@ from durarepo.repository.reader import ChunkReader, Permit
 from durarepo.repository.repository import Repository
 from durarepo.repository.restorer import Restored, iter_chosen, restore
 from durarepo.repository.scratch import ScratchBuilder
+from durarepo.repository.scratch_place import open_place
 from durarepo.repository.selection import LATEST, Selection, find_sequence, select
 from durarepo.repository.trees import Event, Visit
 from durarepo.store.atomic import make_folder
@@ -36,6 +37,10 @@ Listed = Callable[[bytes, Entry], None]
 HELD, PROVENANCE = b"held.json", b"provenance.json"
 MARKER_FORMAT = 1
 _AT_ONCE_MAX = 16
+_WAY_OUT = (
+    "other files come back with --path, older manifests with --at; "
+    "durarepo verify --packs lists what is damaged"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,23 +131,39 @@ def bring_back(
     listed: Listed | None = None,
 ) -> CheckedOut:
     """Bring back an admitted manifest; see `checkout`, whose second half this is."""
+    try:
+        return _bring_back(repository, request, admitted, progress=progress, listed=listed)
+    except IntegrityError as error:
+        raise _with_way_out(error) from error
+
+
+def _bring_back(
+    repository: Repository,
+    request: CheckoutRequest,
+    admitted: Admitted,
+    *,
+    progress: Progress,
+    listed: Listed | None,
+) -> CheckedOut:
     manifest = admitted.manifest
     nested = Chain(repository).nested(manifest)
     reader = ChunkReader(repository, manifest, permit=admitted.permit, newest=admitted.newest)
     selection = select(reader, nested, paths=request.paths, components=request.components)
     destination = request.destination or _default_destination(repository, manifest)
+    roots = [root.path for root in nested.roots]
+    protected = [*repository.protected, *roots]
     if request.dry_run:
+        _check_place(request.destination, destination, protected=protected)
         visits = iter_chosen(reader, nested, selection)
         counted = _dry_run(visits, selection, listed)
         return _result(manifest, os.path.abspath(destination), counted, held=False)
     if request.destination is None:
         make_folder(os.path.dirname(destination))
-    roots = [root.path for root in nested.roots]
     with ExitStack() as stack:
         builder = stack.enter_context(
             ScratchBuilder.create(
                 destination,
-                protected=[*repository.protected, *roots],
+                protected=protected,
                 keeper=_take_folder(repository, stack, admitted.now),
                 privileges=request.privileges,
             )
@@ -159,6 +180,22 @@ def bring_back(
             held=True,
             not_restored=builder.not_restored,
         )
+
+
+def _check_place(given: bytes | None, destination: bytes, *, protected: list[bytes]) -> None:
+    """Refuse what the real run would refuse about the destination; make nothing.
+
+    The usual place may lack its folder, which the real run makes.
+    """
+    if given is None and not os.path.isdir(os.path.dirname(destination)):
+        return
+    os.close(open_place(destination, protected=protected).parent_fd)
+
+
+def _with_way_out(error: IntegrityError) -> IntegrityError:
+    """Return the same refusal with what can still be had."""
+    hint = f"{error.hint}; {_WAY_OUT}" if error.hint else _WAY_OUT
+    return IntegrityError(error.code.partition(".")[2], error.message, hint=hint)
 
 
 def _default_destination(repository: Repository, manifest: VerifiedManifest) -> bytes:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import IntegrityError, StoreError
+from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError
 from durarepo.core.limits import CHUNK_MAX_BYTES, MIB
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.format.layout import ChunkKind
@@ -118,7 +118,7 @@ class ChunkReader:
         raise refusal or IntegrityError(
             "chunk-missing",
             "no pinned pack holds a chunk that the manifest needs",
-            hint="find what is affected with: durarepo verify --data",
+            hint=PUT_BACK,
         )
 
     def _read(
@@ -218,7 +218,7 @@ class ChunkReader:
 def _in_pack(name: ObjectName, error: IntegrityError) -> IntegrityError:
     """Return the same refusal with the pack that it is about."""
     message = error.message if name in error.message else f"{error.message} (pack {name})"
-    return IntegrityError(error.code.partition(".")[2], message, hint=error.hint)
+    return IntegrityError(error.code.partition(".")[2], message, hint=error.hint or PUT_BACK)
 
 
 def _ranked_pins(manifest: VerifiedManifest, newest: VerifiedManifest) -> dict[ObjectName, Pin]:

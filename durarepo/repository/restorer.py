@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from durarepo.core.entries import Entry, FileType
-from durarepo.core.errors import IntegrityError
+from durarepo.core.errors import PUT_BACK, IntegrityError
 from durarepo.core.limits import MIB
 from durarepo.core.names import ChunkId
 from durarepo.core.progress import Progress
@@ -26,7 +26,6 @@ from durarepo.repository.trees import Event, Visit, iter_runs, read_content, wal
 from durarepo.store.atomic import shown
 
 _ZEROS = bytes(MIB)
-_HINT = "find what is affected with: durarepo verify --data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +211,9 @@ class _Restore:
         for component in self._nested.components:
             if component.kind == FILES_KIND and component.integrity != self._roots.digest():
                 raise IntegrityError(
-                    "component", "restored files are not the set that was signed", hint=_HINT
+                    "component",
+                    "restored files are not the set that was signed",
+                    hint="restore another manifest with --at",
                 )
         for path in self._databases:
             raise IntegrityError("component", f"database {shown(path)} is not in the listing")
@@ -222,4 +223,4 @@ def _naming(path: bytes, error: IntegrityError) -> IntegrityError:
     """Return the same refusal with the path that it is about."""
     named = shown(path)
     message = error.message if named in error.message else f"{named}: {error.message}"
-    return IntegrityError(error.code.partition(".")[2], message, hint=error.hint or _HINT)
+    return IntegrityError(error.code.partition(".")[2], message, hint=error.hint or PUT_BACK)
