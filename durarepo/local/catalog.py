@@ -25,6 +25,7 @@ _IDS_AT_ONCE = 500
 _MAIN_FILES = (b"", b"-wal", b"-shm")
 _SUM_BYTES = 16
 _COUNT_BYTES = 8
+_PRIMARY_CODE = 0xFF
 
 Located: TypeAlias = tuple[int, int]
 """Row id of a pack, and number of the chunk within it."""
@@ -114,10 +115,14 @@ class Catalog:
             connection.close()
             self._set_aside()
             connection = self._connected()
-            connection.execute("PRAGMA journal_mode = WAL")
         from durarepo.local.catalog_schema import make_tables  # noqa: PLC0415 - slow to import
 
-        make_tables(connection)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            make_tables(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            raise self._unusable(error) from error
         return connection
 
     def _connected(self) -> sqlite3.Connection:
@@ -127,11 +132,27 @@ class Catalog:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.Error) -> StoreError:
+        if self._is_full(error):
+            return StoreError(
+                "full",
+                f"no space is left for the catalogue {shown(self._path)}",
+                hint="free space there, then run the command again",
+            )
         return StoreError(
             "catalog",
             f"cannot use the catalogue {shown(self._path)}: {type(error).__name__}",
             hint="check the disk and the folder's rights; the catalogue may be moved away",
         )
+
+    def _is_full(self, error: sqlite3.Error) -> bool:
+        """Return whether the disk is full; SQLite tells some of it as a failed write."""
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        if code != sqlite3.SQLITE_IOERR:
+            return code == sqlite3.SQLITE_FULL
+        try:
+            return os.statvfs(os.path.dirname(self._path)).f_bavail == 0
+        except OSError:
+            return False
 
     def _set_aside(self) -> None:
         for suffix in _MAIN_FILES:

@@ -86,7 +86,10 @@ class ScratchBuilder:
             privileges=privileges, made_as=staging.made_as(), is_root=os.geteuid() == 0
         )
         self._folders = ScratchFolders(
-            staging.tree_fd, self._metadata, syncs_each=staging.syncs_each
+            staging.tree_fd,
+            self._metadata,
+            syncs_each=staging.syncs_each,
+            destination=staging.destination,
         )
         self._root_of_all: Entry | None = None
         self._serial = 0

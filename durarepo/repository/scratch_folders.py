@@ -56,8 +56,11 @@ class ScratchFolders:
         failed: a store error came up; what stands here must not be published.
     """
 
-    def __init__(self, top_fd: int, metadata: MetadataWriter, *, syncs_each: bool) -> None:
-        """Stand at the top; ``top_fd`` stays the caller's."""
+    def __init__(
+        self, top_fd: int, metadata: MetadataWriter, *, syncs_each: bool, destination: bytes
+    ) -> None:
+        """Stand at the top; ``top_fd`` stays the caller's, ``destination`` is for messages."""
+        self._destination = destination
         self.failed = False
         self._top_fd = top_fd
         self._metadata = metadata
@@ -183,7 +186,7 @@ class ScratchFolders:
     def broken(self, error: OSError, what: str) -> StoreError:
         """Return the store error for a step that failed; nothing may be published any more."""
         self.failed = True
-        return store_error(error, what)
+        return store_error(error, f"{what} in the destination {shown(self._destination)}")
 
     def not_made(self, error: OSError, name: bytes) -> DurarepoError:
         """Return what is to be raised because ``name`` could not be made."""

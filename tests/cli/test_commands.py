@@ -178,7 +178,7 @@ def test_a_full_disk_ends_a_snapshot_with_14(fresh: Cli, small_disk: Path) -> No
     ran = fresh.run("snapshot", "--json", DURAREPO_REPO=str(repository))
 
     assert ran.code == 14
-    assert str(ran.error()["code"]) in ("store.full", "store.space", "store.catalog")
+    assert str(ran.error()["code"]) in ("store.full", "store.space")
     assert fresh.run("log", DURAREPO_REPO=str(repository)).stdout == b""
 
 
@@ -451,27 +451,37 @@ def test_a_destination_that_is_refused_ends_with_31(kept: Cli, tmp_path: Path, w
     }
 
     ran = kept.run("checkout", "--scratch", str(places[where]), "--json")
+    dry = kept.run("checkout", "--scratch", str(places[where]), "--dry-run", "--json")
 
-    assert ran.code == 31
+    assert ran.code == dry.code == 31
     assert str(ran.error()["code"]).startswith("policy.destination-")
+    assert dry.error() == ran.error()
 
 
 def test_a_destination_without_a_parent_ends_with_2(kept: Cli, tmp_path: Path) -> None:
     """A typing mistake in a path makes no row of folders."""
     ran = kept.run("checkout", "--scratch", str(tmp_path / "a" / "b"), "--json")
 
+    dry = kept.run("checkout", "--scratch", str(tmp_path / "a" / "b"), "--dry-run", "--json")
+
     assert (ran.code, ran.error()["code"]) == (2, "config.destination")
+    assert (dry.code, dry.error()["code"]) == (2, "config.destination")
     assert not (tmp_path / "a").exists()
 
 
 def test_the_usual_destination_is_in_the_state_folder(kept: Cli, tmp_path: Path) -> None:
     """Without a name it goes where nothing is in the way."""
     cli = copied(kept, tmp_path)
+    place = cli.home / "var" / "state" / "scratch" / "notes-2"
 
+    dry = cli.run("checkout", "--dry-run", "--json")
+    was_made = place.parent.exists()
     ran = cli.run("checkout", "--scratch", "--json")
 
-    assert ran.json()["destination"] == str(cli.home / "var" / "state" / "scratch" / "notes-2")
+    assert (dry.code, was_made) == (0, False)
+    assert ran.json()["destination"] == str(place)
     assert cli.run("checkout", "--json").code == 31
+    assert cli.run("checkout", "--dry-run", "--json").code == 31
 
 
 # --- status, keys, registry, explain, quickstart --------------------------------------------

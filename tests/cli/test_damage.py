@@ -1,10 +1,13 @@
 """Damage: what fails names the object and says what to do, at the command that met it."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.harness import Cli
+from tests.doubles.children import mount
 
 
 @pytest.fixture
@@ -55,3 +58,42 @@ def test_damage_of_a_registry_or_manifest_names_it_and_its_object(
     assert damaged.name in str(error["message"])
     assert f"{kind} {number}" in str(error["message"])
     assert "objects/" in str(error["hint"])
+
+
+def test_a_checkout_that_meets_damage_says_what_can_still_be_had(kept: Cli, tmp_path: Path) -> None:
+    """One damaged pack must not look like the loss of everything."""
+    for pack in _objects(kept, 1, "pack"):
+        _flip(pack)
+
+    error = kept.run("checkout", "--scratch", str(tmp_path / "out"), "--json").error()
+
+    assert str(error["code"]).startswith("integrity.")
+    for way in ("objects/", "--path", "--at", "durarepo verify --packs"):
+        assert way in str(error["hint"])
+
+
+def test_a_full_disk_of_a_checkout_names_the_destination(kept: Cli, small_disk: Path) -> None:
+    """Space freed where the source lies does not help."""
+    place = small_disk / "out"
+
+    ran = kept.run("checkout", "--scratch", str(place), "--json")
+
+    assert (ran.code, ran.error()["code"]) == (14, "store.full")
+    assert str(place) in str(ran.error()["message"])
+
+
+def test_a_catalogue_without_space_is_told_as_a_full_disk(tmp_path: Path) -> None:
+    """A catalogue that has no room is not one that is broken."""
+    from durarepo.core.errors import StoreError
+    from durarepo.local.catalog import Catalog
+
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder))
+    try:
+        with pytest.raises(StoreError) as caught:
+            Catalog(os.fsencode(folder / "catalog.db"))
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+    assert caught.value.code == "store.full"
