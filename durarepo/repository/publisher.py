@@ -173,10 +173,11 @@ def _put(
             _check_torn(repository, name, statement.sequence)
             continue
         return name
+    first = repository.manifest_slot(statement.epoch, statement.sequence, 0)
     raise TrustError(
         "slots",
         f"all places of manifest {statement.sequence} are taken by something else",
-        hint=f"find out who put {name} and others into objects/, and move them away",
+        hint=f"find out who put {first} and others into objects/, and move them away",
     )
 
 
