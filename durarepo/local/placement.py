@@ -50,13 +50,14 @@ def is_below(path: bytes, folder: bytes) -> bool:
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
 
 
-def check_outside(path: bytes, roots: Sequence[bytes], *, what: str) -> None:
+def check_outside(path: bytes, roots: Sequence[bytes], *, what: str, hint: str = "") -> None:
     """Refuse ``path`` if a backup of any root could read it, before anything in it is read.
 
     Args:
         path: a key file or a folder of key files; it need not exist yet.
         roots: what is backed up, as configured; missing ones are compared by text.
         what: the noun for the message, such as ``the keys folder``.
+        hint: what to do; by default the commands that move the keys away.
 
     Raises:
         KeyMaterialError: ``placement``: it equals, lies under, contains, is symlinked or
@@ -72,7 +73,7 @@ def check_outside(path: bytes, roots: Sequence[bytes], *, what: str) -> None:
                 raise _hard_linked(each, what)
             for root in roots:
                 if _can_reach(os.path.abspath(root), os.path.abspath(each), mounts):
-                    raise _refusal(path, root, roots, what)
+                    raise _refusal(path, root, roots, what, hint)
     except OSError as error:
         raise KeyMaterialError(
             "placement-unknown",
@@ -206,27 +207,50 @@ def _hard_linked(path: bytes, what: str) -> KeyMaterialError:
     )
 
 
-def _refusal(path: bytes, root: bytes, roots: Sequence[bytes], what: str) -> KeyMaterialError:
+def _refusal(
+    path: bytes, root: bytes, roots: Sequence[bytes], what: str, hint: str
+) -> KeyMaterialError:
+    return KeyMaterialError(
+        "placement",
+        f"{what} {shown(path)} can be reached from the root {shown(root)}",
+        hint=hint or _way_out(path, root, roots),
+    )
+
+
+def _way_out(path: bytes, root: bytes, roots: Sequence[bytes]) -> str:
     safe = _safer_folder(path, roots)
     if safe is None:
-        hint = "choose roots that do not hold the keys: no folder outside all of them was found"
+        hint = "back up a folder that does not hold the keys, or name one outside of it for the "
+        hint += "keys, of your own and 0700: export DURAREPO_KEYS=FOLDER"
     else:
         old, new = shlex.quote(os.fsdecode(path)), shlex.quote(os.fsdecode(safe))
         target = shlex.quote(os.fsdecode(os.path.join(safe, os.path.basename(path))))
         hint = f"mkdir -p -m 700 {new} && mv {old} {target}; export DURAREPO_KEYS={new}"
-        if is_below(os.path.abspath(root), os.path.abspath(path)):  # moving would move the root
+        moves_root = is_below(os.path.abspath(root), os.path.abspath(path))
+        if moves_root or not os.path.lexists(path):
             hint = f"mkdir -p -m 700 {new}; export DURAREPO_KEYS={new}"
-    return KeyMaterialError(
-        "placement", f"{what} {shown(path)} can be reached from the root {shown(root)}", hint=hint
-    )
+    return hint
 
 
 def _safer_folder(path: bytes, roots: Sequence[bytes]) -> bytes | None:
+    """Return a folder outside all roots that this user can make, and that nobody cleans up."""
     candidates = [b"/etc/durarepo/keys"] if os.geteuid() == 0 else []
-    above = os.path.dirname(os.path.abspath(roots[0]))
-    candidates += [os.path.join(above, b".durarepo-keys"), b"/var/tmp/durarepo-keys"]
+    candidates += [
+        os.path.join(os.path.dirname(os.path.abspath(root)), b".durarepo-keys") for root in roots
+    ]
     taken = [os.path.abspath(root) for root in roots] + [os.path.abspath(path)]
     for candidate in candidates:
-        if not any(is_below(candidate, each) or is_below(each, candidate) for each in taken):
+        is_apart = not any(is_below(candidate, one) or is_below(one, candidate) for one in taken)
+        if is_apart and _can_make(candidate):
             return candidate
     return None
+
+
+def _can_make(folder: bytes) -> bool:
+    """Return whether this user can make a folder, and those above it that are missing."""
+    there = folder
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there) or os.stat(there).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    return os.access(there, os.W_OK | os.X_OK)

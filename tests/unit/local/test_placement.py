@@ -261,6 +261,40 @@ def test_hint_never_moves_the_root_itself(place: Path) -> None:
     assert "DURAREPO_KEYS=" in caught.value.hint
 
 
+def test_hint_moves_no_keys_that_are_not_there_yet(place: Path) -> None:
+    """Before init there is nothing to move; `mv` would fail and the hint with it."""
+    keys = place / "root" / "keys" / "notes"
+    with pytest.raises(KeyMaterialError) as caught:
+        check_outside(bytes(keys), [bytes(place / "root")], what="the keys folder")
+
+    assert "mv " not in caught.value.hint
+    assert "DURAREPO_KEYS=" in caught.value.hint
+
+
+def test_hint_names_only_a_folder_that_its_user_can_make(place: Path) -> None:
+    """Nobody but root makes a folder in /home, where a home folder is what is kept."""
+    home = place / "home" / "ana"
+    home.mkdir(parents=True)
+    os.chown(home, UNPRIVILEGED, UNPRIVILEGED)
+    let_others_pass(home)
+
+    def work() -> None:
+        with pytest.raises(KeyMaterialError) as caught:
+            check_outside(bytes(home / "keys"), [bytes(home)], what="the keys folder")
+        assert "mkdir" not in caught.value.hint
+        assert "DURAREPO_KEYS=" in caught.value.hint
+
+    run_in_child(work, user=UNPRIVILEGED)
+
+
+def test_hint_of_the_caller_comes_first(place: Path) -> None:
+    """DURAREPO_KEYS does not move the folder of --out."""
+    with pytest.raises(KeyMaterialError) as caught:
+        check_outside(bytes(place / "root" / "x"), [bytes(place / "root")], what="it", hint="so")
+
+    assert caught.value.hint == "so"
+
+
 def test_unprivileged_user_gets_an_answer_too(place: Path) -> None:
     """Folders that this user cannot list must not turn the check off."""
     let_others_pass(place / "keys")
