@@ -73,12 +73,15 @@ class Session:
         """
         bases = self.bases
         repository = find_repository(self.environment, bases=bases, given=self._given)
-        text = read_small(os.path.join(repository, CONFIGURATION), CONFIGURATION_MAX_BYTES)
+        place = os.path.join(repository, CONFIGURATION)
+        text = read_small(place, CONFIGURATION_MAX_BYTES)
         if text is None:
             raise RepositoryStateError(
-                "absent", f"there is no repository in {shown(repository)}", hint="run it again"
+                "absent",
+                f"there is no repository in {shown(repository)}",
+                hint="run it again, or name another with --repo",
             )
-        stream = parse_configuration(text).stream
+        stream = parse_configuration(text, place=place).stream
         return places_of(stream, bases=bases, repository=repository)
 
     def open(self) -> "Repository":

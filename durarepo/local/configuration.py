@@ -20,6 +20,7 @@ from durarepo.core.limits import (
     VERIFY_DAYS,
 )
 from durarepo.core.names import is_stream_id
+from durarepo.store.atomic import shown
 
 Table: TypeAlias = Mapping[str, object]
 T = TypeVar("T")
@@ -135,7 +136,11 @@ class _Table:
             raise refused("invalid", f"'{where}' in stream.toml is no table")
         for key in value:
             if key not in known:
-                raise refused("unknown-key", f"stream.toml has an unknown key '{where}{key}'")
+                raise refused(
+                    "unknown-key",
+                    f"stream.toml has an unknown key '{where}{key}'",
+                    f"correct or remove it; known here: {', '.join(sorted(known))}",
+                )
         self._value: Table = value
         self._where = where
 
@@ -187,12 +192,26 @@ _TOP = {
 }
 
 
-def parse_configuration(data: bytes) -> StreamConfig:
+def parse_configuration(data: bytes, *, place: bytes = b"") -> StreamConfig:
     """Return the configuration that a stream.toml holds.
+
+    Args:
+        data: what the file holds.
+        place: its path, for messages.
 
     Raises:
         ConfigurationError: ``invalid``, ``unknown-key``, ``duration``, ``roots-nested``.
     """
+    try:
+        return _parse(data)
+    except ConfigurationError as error:
+        if not place:
+            raise
+        reason = error.code.partition(".")[2]
+        raise refused(reason, f"{shown(place)}: {error.message}", error.hint) from None
+
+
+def _parse(data: bytes) -> StreamConfig:
     try:
         value = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):

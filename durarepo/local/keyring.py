@@ -103,7 +103,14 @@ def load_keyring(folder: bytes, *, roots: Sequence[bytes]) -> Keyring:
 
 
 def _needed(folder: bytes, name: bytes, kind: str) -> Secret:
-    return Secret(parse_key(kind, read_secret(os.path.join(folder, name))))
+    path = os.path.join(folder, name)
+    text = read_secret(path)
+    try:
+        return Secret(parse_key(kind, text))
+    except KeyMaterialError as error:
+        raise KeyMaterialError(
+            error.code.partition(".")[2], f"{shown(path)}: {error.message}", hint=error.hint
+        ) from None
 
 
 def _optional(folder: bytes, name: bytes, kind: str) -> Secret | None:

@@ -252,7 +252,11 @@ def _acl(descriptor: int, subject: bytes, *, kind: str = "access") -> list[tuple
 
 
 def _missing(path: bytes) -> KeyMaterialError:
-    return KeyMaterialError("missing", f"there is no key file {shown(path)}")
+    return KeyMaterialError(
+        "missing",
+        f"there is no key file {shown(path)}",
+        hint="put it back from your copy of the keys; DURAREPO_KEYS names the folder of all keys",
+    )
 
 
 def _linked(path: bytes) -> KeyMaterialError:

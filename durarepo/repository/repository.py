@@ -176,7 +176,7 @@ def open_repository(places: Places) -> Repository:
             f"there is no repository in {shown(places.repository)}",
             hint="make one with: durarepo init --stream NAME --root FOLDER",
         )
-    configuration = parse_configuration(text)
+    configuration = parse_configuration(text, place=places.configuration)
     if configuration.stream != places.stream:
         raise RepositoryStateError(
             "stream",
