@@ -52,6 +52,8 @@ from durarepo.sealing import seal_box, seal_registry, sign_document
 from durarepo.store.atomic import make_folder, shown, write_once
 from durarepo.store.localdir import LocalDir
 
+RESERVED = "scratch"
+"""No stream can be called so: in the folder of all streams' state it is that of restores."""
 _STANZAS = 4
 _DATA_RECIPIENTS_MAX = 4
 _REGISTRY_ROOM = 1 + 32 + 32 + 12 + 16 + 4
@@ -153,6 +155,12 @@ def _configuration(request: InitRequest) -> StreamConfig:
             "a stream or compartment id is lower-case letters, digits and '-', at most 63",
             hint="for example: durarepo init --stream notes --root ~/notes",
         )
+    if request.stream == RESERVED:
+        raise ConfigurationError(
+            "stream",
+            f"no stream can be called '{RESERVED}': that is the folder of restores",
+            hint="choose another --stream",
+        )
     if not request.roots:
         raise ConfigurationError(
             "no-root", "a stream needs a root", hint="name the folder to keep: --root FOLDER"
@@ -198,7 +206,12 @@ def _check_new(request: InitRequest) -> None:
     roots = [os.path.realpath(root) for root in request.roots]
     check_outside(places.keys, roots, what="the keys folder")
     if request.out is not None:
-        check_outside(request.out, roots, what="the folder for the owner's keys")
+        check_outside(
+            request.out,
+            roots,
+            what="the folder for the owner's keys",
+            hint="choose another --out, outside the roots",
+        )
     if os.path.lexists(places.configuration):
         raise ConfigurationError(
             "exists",
@@ -210,7 +223,8 @@ def _check_new(request: InitRequest) -> None:
             raise ConfigurationError(
                 "exists",
                 f"there are {what} of a stream '{request.stream}' in {shown(folder)} already",
-                hint="move that folder away if it is what an interrupted init left behind",
+                hint="choose another --stream; move that folder away only if an interrupted init "
+                "left it: what a living stream keeps cannot be read without its keys",
             )
 
 
@@ -227,7 +241,8 @@ def _prepare_key_folders(request: InitRequest) -> None:
                 raise ConfigurationError(
                     "exists",
                     f"{shown(taken)} is there already",
-                    hint="name another folder, or move it away if it is not needed",
+                    hint="name another folder; move it away only if it is of no living stream, "
+                    "which cannot be read without its keys",
                 )
 
 

@@ -14,9 +14,16 @@ from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import IntegrityError, SourceError
 from durarepo.core.progress import Progress
 from durarepo.local.configuration import CONFIGURATION_MAX_BYTES, parse_configuration, real_root
-from durarepo.local.places import Bases, Places, is_repository, list_repositories, places_of
+from durarepo.local.places import (
+    CONFIGURATION,
+    Bases,
+    Places,
+    is_repository,
+    list_repositories,
+    places_of,
+)
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
-from durarepo.operations.init import InitRequest, initialise
+from durarepo.operations.init import RESERVED, InitRequest, initialise
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
 from durarepo.operations.verify import Level, VerifyRequest, verify
 from durarepo.repository.livetime import Clock, LiveTime
@@ -95,8 +102,8 @@ def quickstart(folder: bytes, *, bases: Bases, clock: Clock, progress: Progress)
 def _find_or_make(root: bytes, bases: Bases, *, now: int) -> tuple[Places, bool]:
     """Return the places of the stream whose only root is ``root``; make it if there is none."""
     for repository in list_repositories(bases):
-        text = read_small(os.path.join(repository, b"stream.toml"), CONFIGURATION_MAX_BYTES)
-        config = parse_configuration(text or b"")
+        place = os.path.join(repository, CONFIGURATION)
+        config = parse_configuration(read_small(place, CONFIGURATION_MAX_BYTES) or b"", place=place)
         if [one.path for one in config.roots] == [root]:
             return places_of(config.stream, bases=bases, repository=repository), False
     places = next(
@@ -115,7 +122,8 @@ def _candidates(root: bytes, bases: Bases) -> Iterator[Places]:
     number = 1
     while True:
         stream = plain if number == 1 else f"{plain[: _ID_MAX - 4]}-{number}"
-        yield places_of(stream, bases=bases)
+        if stream != RESERVED:
+            yield places_of(stream, bases=bases)
         number += 1
 
 

@@ -97,3 +97,64 @@ def test_a_catalogue_without_space_is_told_as_a_full_disk(tmp_path: Path) -> Non
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
     assert caught.value.code == "store.full"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("locator.key", b"", "keys.malformed"),
+        ("naming.key", b"durarepo naming key\n", "keys.malformed"),
+        ("locator.key", None, "keys.missing"),
+    ],
+)
+def test_a_key_that_is_no_key_is_named(
+    fresh: Cli, name: str, content: bytes | None, code: str
+) -> None:
+    """Six files lie there; who is to bring one back has to know which."""
+    key = fresh.keys() / name
+    key.unlink()
+    if content is not None:
+        key.touch(mode=0o600)
+        key.write_bytes(content)
+
+    error = fresh.run("status", "--json").error()
+
+    assert error["code"] == code
+    assert str(key) in str(error["message"])
+    assert error["hint"]
+
+
+def test_a_wrong_key_of_the_configuration_names_the_file_and_those_there_are(fresh: Cli) -> None:
+    """The file is edited by hand, by people who do not know where it lies."""
+    place = fresh.repository() / "stream.toml"
+    place.write_text(place.read_text() + 'exclud = ["*.tmp"]\n')
+
+    error = fresh.run("status", "--json").error()
+
+    assert error["code"] == "config.unknown-key"
+    assert "durarepo/notes/stream.toml" in str(error["message"])
+    assert "exclude, include, one_filesystem, path" in str(error["hint"])
+
+
+def test_keys_that_are_there_are_not_called_leftovers_alone(fresh: Cli) -> None:
+    """Moving the keys of a living stream away loses all that it keeps."""
+    (fresh.repository() / "stream.toml").unlink()
+    call = ("init", "--stream", "notes", "--root", "work/notes", "--json")
+
+    error = fresh.run(*call).error()
+
+    assert error["code"] == "config.exists"
+    assert "living stream" in str(error["hint"])
+
+
+def test_no_stream_is_called_as_the_folder_of_restores(cli: Cli) -> None:
+    """Its state would lie among restored folders, and they in it."""
+    folder = cli.home / "work" / "scratch"
+    folder.mkdir()
+    (folder / "a").write_text("a")
+
+    made = cli.run("init", "--stream", "scratch", "--root", str(folder), "--json")
+    quick = cli.run("quickstart", str(folder), "--json")
+
+    assert (made.code, made.error()["code"]) == (2, "config.stream")
+    assert quick.json()["stream"] == "scratch-2"
