@@ -1,9 +1,10 @@
 """Verify: is what is stored still what was signed? Answered from stored bytes alone.
 
 Three levels, each with those before it: the chain of manifests, the packs that they pin, the
-data in them. Problems are collected and none ends the run; each names its object and the files
-that suffer. Neither catalogue nor notes are believed, and nothing stored is changed.
+data in them. Problems are collected and none ends the run; each names its object, and the files
+and manifests that suffer. Neither catalogue nor notes are believed, and nothing stored is changed.
 What an expired manifest pins is compared with its digests and never decrypted.
+Longer than most, since the steps of one run share all that they find.
 Source: spec/cli.md 4 (verify), spec/ingest.md. Start at `verify`.
 """
 
@@ -26,9 +27,15 @@ from durarepo.repository.chaincheck import check_chain
 from durarepo.repository.chainlocal import check_chain_locally
 from durarepo.repository.inspection import Depth, IdSet, PackInspector, PackReport, short_id
 from durarepo.repository.listingwalk import ListingWalk, Needs, needed_by
-from durarepo.repository.losses import Losses, Whereabouts, damaged_packs, visible_packs
+from durarepo.repository.losses import (
+    Losses,
+    Whereabouts,
+    damaged_packs,
+    note_pinning,
+    visible_packs,
+)
 from durarepo.repository.openpack import EpochKeys, PackOpener
-from durarepo.repository.problems import Findings, Problem, ProblemKind
+from durarepo.repository.problems import Findings, Problem, ProblemKind, is_whole
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.rebuild import epoch_keys, open_unpinned
 from durarepo.repository.repository import Repository
@@ -66,7 +73,8 @@ class Verified:
     ``ok`` is True only if the asked level was done in full and no problem was found. ``bytes``
     are the bytes of packs that were read. ``chain`` is ``full``, or ``local`` where no identity
     is here and only names, marks and digests were compared. ``unknown`` counts objects that
-    nothing explains: several streams may share a store.
+    nothing explains: several streams may share a store. ``newest_whole`` tells whether no
+    problem concerns the newest manifest; None where not all of it was looked at.
     """
 
     ok: bool
@@ -80,6 +88,7 @@ class Verified:
     expired: bool
     chain: str
     unknown: int
+    newest_whole: bool | None
 
 
 def verify(
@@ -332,9 +341,11 @@ class _Run:
         """Note damaged packs, and what cannot be restored because of them."""
         kinds = damaged_packs(self._chain, self._reports)
         repaired = self._chain.repaired
-        for name, kind in kinds.items():
-            if name not in repaired:
-                self._findings.add(name, kind, None if self._identity is None else ())
+        live = None if self._identity is not None else self._repository.state.live_pins()
+        harmful = {name: kind for name, kind in kinds.items() if name not in repaired}
+        for name, kind in harmful.items():
+            self._findings.add(name, kind, None if self._identity is None else ())
+        note_pinning(self._chain.manifests, live, kinds=harmful, findings=self._findings)
         restorable = {one.manifest.statement.sequence: one for one in self._restorable}
         for number, manifest in self._chain.manifests.items():
             one = restorable.get(number)
@@ -383,8 +394,9 @@ class _Run:
 
     def result(self) -> Verified:
         """Return what was found."""
-        problems = self._findings.problems()
+        problems = self._findings.problems(self._chain.names)
         reports = self._reports.values()
+        is_checked = self._request.level is not Level.CHAIN and self._chain.is_full
         return Verified(
             ok=not problems and self._chain.is_full,
             level=self._request.level,
@@ -397,4 +409,5 @@ class _Run:
             expired=self._chain.expired,
             chain="local" if self._identity is None else "full",
             unknown=self._unknown,
+            newest_whole=is_whole(self._chain.head, problems, was_checked=is_checked),
         )

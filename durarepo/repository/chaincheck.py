@@ -56,7 +56,8 @@ def check_chain(
     chain.live = {n for n in statements if n >= floor and (n >= since or n in holds)}
     for number in range(1, chain.head):
         if slots.is_empty(number) and is_kept(slots, number, since=since, holds=holds):
-            findings.add(slots.slot(number), ProblemKind.GAP, repository.root_paths)
+            gap = slots.slot(number)
+            findings.add(gap, ProblemKind.GAP, repository.root_paths, manifest=number)
     for number, manifest in chain.manifests.items():
         chain.pin(manifest.statement.pins, is_live=number in chain.live)
     if chain.head in chain.manifests:
@@ -83,12 +84,14 @@ def _signed(slots: Slots, identity: Secret) -> dict[int, SignedManifest]:
                 refused.append((name, error))
                 continue
             if number in found and found[number].digest != one.digest:  # ingest 4.23
-                slots.findings.add(name, ProblemKind.FORK, repository.root_paths)
+                roots = repository.root_paths
+                slots.findings.add(name, ProblemKind.FORK, roots, manifest=number)
                 continue
             found[number], slots.chain.names[number] = one, name
         if number not in found and refused:
             first, why = refused[0]
-            slots.findings.add(first, kind_of(why), repository.root_paths)
+            roots = repository.root_paths
+            slots.findings.add(first, kind_of(why), roots, manifest=number)
     return found
 
 
@@ -104,7 +107,8 @@ def _check_seen(
     if marks.sequence:
         seen[marks.sequence] = marks.digest
     if max(seen, default=0) > slots.chain.head:
-        slots.findings.add(slots.slot(max(seen)), ProblemKind.ROLLBACK, roots)
+        newest = max(seen)
+        slots.findings.add(slots.slot(newest), ProblemKind.ROLLBACK, roots, manifest=newest)
     for number, one in signed.items():
         if seen.get(number, one.digest) != one.digest:
             slots.findings.add(slots.chain.names[number], ProblemKind.FORK, roots)

@@ -35,13 +35,13 @@ def check_chain_locally(
     seen = _seen_locally(repository, pinned, runs)
     chain.head = slots.find_head(max(seen, default=0))
     if max(seen, default=0) > chain.head:
-        findings.add(slots.slot(max(seen)), ProblemKind.ROLLBACK)
+        findings.add(slots.slot(max(seen)), ProblemKind.ROLLBACK, manifest=max(seen))
     since = live_since(repository, runs)
     for number in range(1, chain.head + 1):
         if not slots.is_empty(number):
             _check_locally(slots, number, seen.get(number))
         elif is_kept(slots, number, since=since):
-            findings.add(slots.slot(number), ProblemKind.GAP)
+            findings.add(slots.slot(number), ProblemKind.GAP, manifest=number)
     for one in pinned:
         chain.pin(tuple(_pins(one)), is_live=True)
     chain.is_full = bool(pinned) or chain.head == 0
@@ -72,7 +72,7 @@ def _check_locally(slots: Slots, number: int, expected: Digest | None) -> None:
         if expected not in (None, Digest(primitives.sha256(data))):
             slots.findings.add(name, ProblemKind.FORK)
         return
-    slots.findings.add(*refused[0])
+    slots.findings.add(*refused[0], manifest=number)
 
 
 def _pins(manifest: PinnedManifest) -> Iterator[Pin]:

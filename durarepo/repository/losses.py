@@ -15,6 +15,7 @@ from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.format.tree import Node, parse_tree
 from durarepo.ingest import VerifiedManifest
+from durarepo.local.statefiles import LivePins
 from durarepo.repository.inspection import IdSet, PackReport, short_id
 from durarepo.repository.listingwalk import Needs, needed_by
 from durarepo.repository.problems import Findings, ProblemKind
@@ -131,6 +132,34 @@ def damaged_packs(
         if report.kind is not None and not is_pruned:
             found[pin.name] = report.kind
     return found
+
+
+def note_pinning(
+    manifests: Mapping[int, VerifiedManifest],
+    live: LivePins | None,
+    *,
+    kinds: Mapping[ObjectName, ProblemKind],
+    findings: Findings,
+) -> None:
+    """Note the manifests that pin a damaged pack.
+
+    Args:
+        manifests: the verified ones.
+        live: what the state knows, where none can be verified.
+        kinds: what is wrong with each damaged pack that counts.
+        findings: takes the numbers.
+    """
+    pinned = [
+        (number, pin.name)
+        for number, one in manifests.items()
+        for pin in one.statement.pins
+        if pin.name in kinds
+    ]
+    for noted in () if live is None else (live.head, live.complete):
+        if noted is not None:
+            pinned += [(noted.sequence, pin.pack) for pin in noted.pins if pin.pack in kinds]
+    for number, name in pinned:
+        findings.add(name, kinds[name], manifest=number)
 
 
 def visible_packs(

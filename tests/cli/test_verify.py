@@ -72,6 +72,26 @@ def test_a_harmed_pack_ends_with_20_and_is_named(
     assert "[integrity.verify]" in text.err
 
 
+def test_what_was_stored_again_concerns_the_old_manifest_only(fresh: Cli) -> None:
+    """Who has made a new snapshot wants to know whether that was enough."""
+    for name in ("one", "two"):
+        assert fresh.run("snapshot").code == 0
+        (fresh.home / "work" / "notes" / name).write_bytes(name.encode())
+    for pack in _objects(fresh, 2, "pack"):
+        pack.unlink()
+    damaged = fresh.run("verify")
+    assert fresh.run("snapshot").code == 0
+
+    text, told = fresh.run("verify"), fresh.run("verify", "--json")
+
+    assert text.code == told.code == 20
+    assert "    concerns manifests 1, 2, the newest\n" in damaged.out
+    assert "    concerns manifests 1, 2; the newest is whole\n" in text.out
+    assert "the newest manifest is whole" in text.err
+    assert told.json()["newest_whole"] is True
+    check("verify", told.json())
+
+
 def test_a_manifest_that_was_taken_away_ends_with_21(kept: Cli) -> None:
     """An older state that is passed off as the newest is no damage but an attack."""
     _objects(kept, 2, "manifest")[0].unlink()

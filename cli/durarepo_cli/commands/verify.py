@@ -3,6 +3,7 @@
 Start at `command`.
 """
 
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import click
@@ -101,6 +102,7 @@ def _error_of(verified: Verified) -> DurarepoError | None:
         )
     if problems:
         message = f"objects that are not as they were signed: {len(problems)}"
+        message += "; the newest manifest is whole" if verified.newest_whole else ""
         hint = "change nothing; bring the named objects back from a copy, then verify again"
         if exit_of_problems(problem.kind for problem in problems) == Exit.INTEGRITY:
             return IntegrityError("verify", message, hint=hint)
@@ -126,6 +128,7 @@ def _fields(verified: Verified) -> dict[str, object]:
         "expired": verified.expired,
         "chain": verified.chain,
         "unknown": verified.unknown,
+        "newest_whole": verified.newest_whole,
     }
 
 
@@ -134,6 +137,7 @@ def _problem(problem: Problem) -> dict[str, object]:
         "object": problem.object,
         "kind": problem.kind.value,
         **paths_fields("affects", problem.affects),
+        "manifests": list(problem.manifests),
     }
 
 
@@ -152,7 +156,30 @@ def _lines(verified: Verified) -> list[str]:
         lines += [f"    affects {quoted(path)}" for path in affects[:_SHOWN_MAX]]
         if len(affects) > _SHOWN_MAX:
             lines.append(f"    and {len(affects) - _SHOWN_MAX} more")
+        lines += _concerned(problem, verified)
     return lines
+
+
+def _concerned(problem: Problem, verified: Verified) -> list[str]:
+    numbers = problem.manifests
+    if not numbers:
+        return []
+    word = "manifest" if len(numbers) == 1 else "manifests"
+    note = ", the newest" if numbers[-1] >= verified.head else ""
+    note = "; the newest is whole" if verified.newest_whole else note
+    return [f"    concerns {word} {_ranges(numbers)}{note}"]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, with those that follow each other in short."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    steps = (" to " if run[-1] - run[0] > 1 else ", " for run in runs)
+    return ", ".join(step.join(map(str, run)) for step, run in zip(steps, runs, strict=True))
 
 
 def _chain_note(verified: Verified) -> str:

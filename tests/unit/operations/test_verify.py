@@ -42,6 +42,11 @@ def found(result: Verified) -> Found:
     return [(one.object, str(one.kind), one.affects) for one in result.problems]
 
 
+def concerned(result: Verified) -> list[tuple[int, ...]]:
+    """Return the manifests that each problem concerns."""
+    return [one.manifests for one in result.problems]
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """Give a stream of two manifests, laid out."""
@@ -102,6 +107,34 @@ def test_a_flipped_bit_names_the_pack_and_the_one_file_in_that_frame(
 
     assert found(result) == [(name, "corrupt", (ROOT + b"/d/b",))]
     assert not result.ok
+    assert (concerned(result), result.newest_whole) == ([(1, 2)], False)
+
+
+def test_a_pack_of_an_old_manifest_alone_leaves_the_newest_whole(scene: Scene) -> None:
+    """Damage to last month's state must not look like the loss of today's."""
+    first = min(pin.hex() for pin in scene.stream.pins)
+    scene.stream.pins.clear()
+    scene.snapshot({b"z": mini.file(b"all of it is new")})
+    scene.lay_out()
+    scene.object_path(first).unlink()
+
+    result, chain = look(scene), look(scene, Level.CHAIN)
+
+    assert [(one.object, one.kind) for one in result.problems] == [(first, "missing")]
+    assert concerned(result)[0][-1] == 2
+    assert (result.ok, result.newest_whole, chain.newest_whole) == (False, True, None)
+
+
+def test_a_problem_of_an_envelope_names_its_own_manifest(scene: Scene) -> None:
+    """A name of 64 digits tells nobody which snapshot it was."""
+    edit(scene, slot(scene, 2), 200)
+    broken = look(scene)
+    scene.lay_out()
+    scene.object_path(slot(scene, 1)).unlink()
+    gone = look(scene)
+
+    assert (concerned(broken), broken.newest_whole) == ([(2,)], False)
+    assert (concerned(gone), gone.newest_whole) == ([(1,)], True)
 
 
 @pytest.mark.parametrize("level", [Level.PACKS, Level.DATA])
@@ -304,6 +337,9 @@ def test_a_put_only_machine_checks_what_its_state_knows(scene: Scene) -> None:
 
     assert (whole.ok, whole.chain, whole.packs, whole.manifests) == (True, "local", 2, 2)
     assert found(damaged) == [(name, "corrupt", None)]
+    assert whole.newest_whole
+    assert not damaged.newest_whole
+    assert concerned(damaged)[0][-1] == 2
 
 
 def pack_in(scene: Scene) -> tuple[str, int]:
@@ -357,6 +393,7 @@ def test_an_expired_head_is_a_problem_of_the_data_level_alone(
 
     assert (packs.ok, packs.expired) == (True, True)
     assert found(data) == [(slot(scene, 2), "expired", (ROOT,))]
+    assert (packs.newest_whole, data.newest_whole) == (True, None)
     assert opened == []
     assert look(scene, Level.DATA).ok
     assert opened != []
