@@ -430,6 +430,10 @@ class _ClearReader(ChunkReader):
             raise IntegrityError("chunk-missing", "no such chunk in the vector")
         return self._stored[chunk, kind]
 
+    def file_data(self, entry: Entry) -> bytes:
+        """Return the content of a file that is one chunk."""
+        return self.chunk(self.file_chunk(entry), ChunkKind.DATA)
+
 
 def _tree(vector: Vector, _: Path, __: OpenCounter) -> str:
     reader = _ClearReader(vector)
