@@ -53,14 +53,14 @@ _POSITION_BYTES = 8
 class ChunkNamer:
     """Gives chunks their ids under one naming key."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_hash",)
 
     def __init__(self, naming_key: bytes) -> None:
-        self._key = primitives.derive_subkey(naming_key, "chunk-id")
+        self._hash = primitives.keyed_hasher(primitives.derive_subkey(naming_key, "chunk-id"))
 
     def name(self, kind: ChunkKind, length: int, digest: bytes) -> ChunkId:
         """Return the id of a chunk from its kind, length in bytes and SHA-256."""
-        return ChunkId(primitives.keyed_hash(self._key, chunk_id_input(kind, length, digest)))
+        return ChunkId(self._hash(chunk_id_input(kind, length, digest)))
 
     def name_of(self, kind: ChunkKind, plaintext: bytes | memoryview) -> ChunkId:
         """Return the id of a chunk from its plaintext."""

@@ -10,6 +10,7 @@ Source: spec/format.md 3. Start at `seal_bytes` and `open_bytes`.
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,18 @@ def sha256(data: bytes | memoryview) -> bytes:
 def keyed_hash(key: bytes, message: bytes) -> bytes:
     """Return HMAC-SHA-256 of ``message`` under ``key``, 32 bytes."""
     return hmac.digest(key, message, "sha256")
+
+
+def keyed_hasher(key: bytes) -> Callable[[bytes], bytes]:
+    """Return `keyed_hash` under one key, whose own part is hashed once for all messages."""
+    begun = hmac.new(key, digestmod="sha256")
+
+    def hashed(message: bytes) -> bytes:
+        one = begun.copy()
+        one.update(message)
+        return one.digest()
+
+    return hashed
 
 
 def same(one: bytes, other: bytes) -> bool:

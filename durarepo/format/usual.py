@@ -22,6 +22,9 @@ _NAME_AT = 3
 _ALWAYS = 7
 """So many fields there always are: name, type, mode, time, user, group, and size or tree."""
 
+_HEADS = (0, 0, 0x18 << 8, 0x19 << 16, 0, 0x1A << 32)
+"""What the head of a number adds to its value, by how many bytes it is encoded in."""
+
 _UINT = rb"(?:[\x00-\x17]|\x18[\x18-\xff]|\x19(?!\0)..|\x1a(?!\0\0)....)"
 _SHORT = b"(?:%b)" % b"|".join(
     b"%c.{%d}" % (_BYTES_HEAD | length, length) for length in range(1, _INLINE_MAX + 1)
@@ -68,8 +71,8 @@ def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
     """Return the entry of a match, if its numbers are in bounds and it has ``count`` fields."""
     kind, mode, time, rest, uid, gid, user, group, *own = found.groups()
     birth, birth_rest, size, sha256, tree = own
-    length = 0 if size is None else _number(size)
-    bits, mtime_ns = _number(mode), _time(time, rest)
+    length = 0 if size is None else int.from_bytes(size) - _HEADS[len(size)]
+    bits, mtime_ns = int.from_bytes(mode) - _HEADS[len(mode)], _time(time, rest)
     birth_ns = 0 if birth is None else _time(birth, birth_rest)
     if (
         count != _ALWAYS + 4 - (user, group, birth, sha256).count(None)
@@ -86,8 +89,8 @@ def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
         type=FileType.DIRECTORY if size is None else FileType.FILE,
         mode=bits,
         mtime_ns=mtime_ns,
-        uid=_number(uid),
-        gid=_number(gid),
+        uid=int.from_bytes(uid) - _HEADS[len(uid)],
+        gid=int.from_bytes(gid) - _HEADS[len(gid)],
         birth_ns=None if birth is None else birth_ns,
         user=None if user is None else user[1:],
         group=None if group is None else group[1:],
@@ -97,12 +100,9 @@ def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
     )
 
 
-def _number(shortest: bytes) -> int:
-    """Return a number from its shortest form."""
-    return shortest[0] if len(shortest) == 1 else int.from_bytes(shortest[1:])
-
-
 def _time(seconds: bytes, rest: bytes) -> int | None:
     """Return a time in nanoseconds, or None if ``rest`` is a second or more."""
-    below = _number(rest)
-    return _number(seconds) * _NS + below if below < _NS else None
+    below = int.from_bytes(rest) - _HEADS[len(rest)]
+    if below >= _NS:
+        return None
+    return (int.from_bytes(seconds) - _HEADS[len(seconds)]) * _NS + below

@@ -63,6 +63,7 @@ class ChunkReader:
         self.opener = PackOpener(repository, store=store)
         self._pins = _ranked_pins(manifest, newest or manifest)
         self._packs: OrderedDict[ObjectName, OpenPack] = OrderedDict()
+        self._recent: OpenPack | None = None  # the last of the packs that are open
         self._open_chunks = 0
         self._frames: OrderedDict[tuple[ObjectName, int], bytes] = OrderedDict()
         self._frame_bytes = 0
@@ -105,14 +106,21 @@ class ChunkReader:
         if kind is ChunkKind.DATA and self._permit is None:
             raise ValueError("a reader without a permit gives no data")
         refusal: IntegrityError | None = None
+        recent = self._recent
+        number = None if recent is None else recent.number(chunk)
+        if recent is not None and number is not None:
+            try:
+                return self._read(recent, number, kind, of)
+            except IntegrityError as error:
+                refusal = _in_pack(recent.pin.name, error)
         for name in self._candidates(chunk):
             try:
-                found = self._read(name, chunk, kind, of)
+                pack = self._open(name)
+                number = pack.number(chunk)
+                if number is not None:
+                    return self._read(pack, number, kind, of)
             except IntegrityError as error:
                 refusal = refusal or _in_pack(name, error)
-                continue
-            if found is not None:
-                return found
         if refusal is None and self._places is not None:
             refusal = self._places.refusal
         raise refusal or IntegrityError(
@@ -121,13 +129,7 @@ class ChunkReader:
             hint=PUT_BACK,
         )
 
-    def _read(
-        self, name: ObjectName, chunk: ChunkId, kind: ChunkKind, of: Entry | None
-    ) -> bytes | None:
-        pack = self._open(name)
-        number = pack.number(chunk)
-        if number is None:
-            return None
+    def _read(self, pack: OpenPack, number: int, kind: ChunkKind, of: Entry | None) -> bytes:
         if pack.index.kinds[number] != kind:  # ingest 7.1, 7.6
             reason = "tree-form" if kind is ChunkKind.TREE else "content"
             raise IntegrityError(reason, "a chunk is of another kind than what names it says")
@@ -158,23 +160,24 @@ class ChunkReader:
         return plain
 
     def _open(self, name: ObjectName) -> OpenPack:
-        held = self._packs.get(name)
-        if held is not None:
+        pack = self._packs.get(name)
+        if pack is not None:
             self._packs.move_to_end(name)
-            return held
-        pack = self._packs[name] = self.opener.open(self._pins[name])
+            self._recent = pack
+            return pack
+        pack = self._recent = self._packs[name] = self.opener.open(self._pins[name])
         self._open_chunks += len(pack.index.ids)
         while self._open_chunks > OPEN_CHUNKS_MAX and len(self._packs) > 1:
             self._open_chunks -= len(self._packs.popitem(last=False)[1].index.ids)
         return pack
 
     def _candidates(self, chunk: ChunkId) -> Iterator[ObjectName]:
-        """Yield the packs in which the chunk may lie, the likeliest first, each once."""
-        tried: set[ObjectName] = set()
-        last = next(reversed(self._packs), None)
-        if last is not None:
-            tried.add(last)
-            yield last
+        """Yield the packs in which the chunk may lie besides the recent one, each once.
+
+        Those that are open come before what the catalogue says, and that before all others.
+        """
+        recent = self._recent
+        tried = set() if recent is None else {recent.pin.name}
         for name in [one for one, pack in self._packs.items() if pack.number(chunk) is not None]:
             if name not in tried:
                 tried.add(name)

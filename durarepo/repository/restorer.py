@@ -186,7 +186,7 @@ class _Restore:
 
     def _whole(self, entry: Entry) -> Entry:
         """Return the entry with every attribute's value in place."""
-        if all(isinstance(value, bytes) for _, value in entry.xattrs):
+        if not entry.xattrs or all(isinstance(value, bytes) for _, value in entry.xattrs):
             return entry
         read = [
             (name, value)

@@ -43,7 +43,10 @@ def write_content(fd: int, size: int, pieces: Iterable[bytes | int]) -> None:
             raise WrongSizeError(done + length)
         done += length
         try:
-            _write_piece(fd, piece, is_last=done == size)
+            if isinstance(piece, int):
+                _skip(fd, piece, is_last=done == size)
+            else:
+                write_all(fd, piece)
         except OSError as error:
             raise WriteFailedError(error) from error
     if done != size:
@@ -57,10 +60,7 @@ def write_all(fd: int, data: bytes) -> None:
         done += os.write(fd, memoryview(data)[done:])
 
 
-def _write_piece(fd: int, piece: bytes | int, *, is_last: bool) -> None:
-    if not isinstance(piece, int):
-        write_all(fd, piece)
-        return
-    end = os.lseek(fd, piece, os.SEEK_CUR)
+def _skip(fd: int, length: int, *, is_last: bool) -> None:
+    end = os.lseek(fd, length, os.SEEK_CUR)
     if is_last:
         os.ftruncate(fd, end)  # a hole at the end has no byte after it that would give it length

@@ -66,7 +66,10 @@ class MetadataWriter:
         if entry.xattrs:
             self._set_attributes(fd, entry, is_owned=is_owned)
         mode = self._safe_mode(entry, is_owned=is_owned)
-        self._try("mode", lambda: os.fchmod(fd, mode))
+        try:
+            os.fchmod(fd, mode)
+        except OSError as error:
+            self._count_refused("mode", error)
         self._set_times(fd, entry.mtime_ns)
         if mode & 0o7000 and os.fstat(fd).st_mode & 0o7777 != mode:
             self.count("mode")
@@ -91,11 +94,14 @@ class MetadataWriter:
         try:
             step()
         except OSError as error:
-            if error.errno not in _REFUSED:
-                raise
-            self.count(kind)
+            self._count_refused(kind, error)
             return False
         return True
+
+    def _count_refused(self, kind: str, error: OSError) -> None:
+        if error.errno not in _REFUSED:
+            raise error
+        self.count(kind)
 
     def _change_owner(self, step: Callable[[], None]) -> bool:
         if not self.is_root:
@@ -104,6 +110,8 @@ class MetadataWriter:
         return self._try("owner", step)
 
     def _safe_mode(self, entry: Entry, *, is_owned: bool) -> int:
+        if not entry.mode & 0o7000:
+            return entry.mode
         allowed = DIRECTORY_MODE if entry.type is FileType.DIRECTORY else FILE_MODE
         if self.privileges and is_owned:
             allowed = 0o7777

@@ -208,6 +208,8 @@ def test_subkeys_and_nonces_are_as_the_specification_says() -> None:
     assert primitives.derive_subkey(key, "slot") == mac(b"durarepo/1/slot\x01")
     assert primitives.derive_nonce(key, 4, b"text") == mac(b"nonce\x04text")[:12]
     assert primitives.keyed_hash(key, b"m") == mac(b"m")
+    hashed = primitives.keyed_hasher(key)
+    assert [hashed(text) for text in (b"m", b"", b"m")] == [mac(text) for text in (b"m", b"", b"m")]
     assert primitives.sha256(b"m") == hashlib.sha256(b"m").digest()
     assert primitives.same(b"a", b"a")
     assert not primitives.same(b"a", b"b")

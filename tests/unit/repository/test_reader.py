@@ -380,6 +380,30 @@ def test_listing_with_a_catalogue_touches_no_pack_that_holds_only_data(tmp_path:
     assert data != trees
 
 
+def test_a_pack_that_is_open_is_found_without_the_catalogue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore goes to and fro between trees and data; a query each time doubles its cost."""
+    scene = Scene(tmp_path)
+    two_packs(scene)
+    with scene.open() as repository:
+        manifest = verified(repository)
+        fill_catalog(repository, manifest)
+        find, asked = repository.catalog.find_chunk, list[ChunkId]()
+
+        def find_noted(chunk: ChunkId) -> tuple[int, int] | None:
+            asked.append(chunk)
+            return find(chunk)
+
+        monkeypatch.setattr(repository.catalog, "find_chunk", find_noted)
+        reader = ChunkReader(repository, manifest, permit=allow)
+
+        found = [read_file(repository, reader, b"a") for _ in range(3)]
+
+    assert found == [b"alpha"] * 3
+    assert len(asked) == 2
+
+
 def test_listing_without_a_catalogue_reads_no_frame_of_a_data_pack(tmp_path: Path) -> None:
     """After a clone only the indexes of data packs are here."""
     scene = Scene(tmp_path)
