@@ -2,7 +2,8 @@
 
 Three levels, each with those before it: the chain of manifests, the packs that they pin, the
 data in them. Problems are collected and none ends the run; each names its object, and the files
-and manifests that suffer. Neither catalogue nor notes are believed, and nothing stored is changed.
+and manifests that suffer. Neither catalogue nor notes are believed, and nothing stored is changed;
+what came of it is noted in the state.
 What an expired manifest pins is compared with its digests and never decrypted.
 Longer than most, since the steps of one run share all that they find.
 Source: spec/cli.md 4 (verify), spec/ingest.md. Start at `verify`.
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from durarepo.core.entries import ChunkList
-from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
+from durarepo.core.errors import FreshnessError, IntegrityError, StoreError, TrustError
 from durarepo.core.limits import CHUNK_MAX_BYTES
 from durarepo.core.names import ObjectName
 from durarepo.core.progress import Progress
@@ -21,6 +22,7 @@ from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Nested, Pin, parse_ledger
 from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
 from durarepo.local.checked import CheckedPacks
+from durarepo.local.lastverify import LastVerify, Outcome
 from durarepo.policy.freshness import check_clock
 from durarepo.repository.chain import Chain
 from durarepo.repository.chaincheck import check_chain
@@ -106,7 +108,7 @@ def verify(
         request: what is asked for.
         clock: gives the live time.
         progress: told of every pack.
-        store: holds the objects, if not the repository itself.
+        store: holds the objects, if not the repository itself; the outcome is then not noted.
 
     Returns:
         What was found; problems do not raise.
@@ -133,7 +135,24 @@ def verify(
             run.note_checked()
         run.find_losses()
         run.look_at_the_rest()
-    return run.result()
+    found = run.result()
+    if store is None:
+        _note(repository, found, request, at=run.began)
+    return found
+
+
+def _note(repository: Repository, found: Verified, request: VerifyRequest, *, at: int) -> None:
+    outcome = Outcome(
+        level=found.level.value,
+        is_share=request.percent is not None,
+        at=at,
+        ok=found.ok,
+        problems=len(found.problems),
+    )
+    try:
+        LastVerify(repository.places.state).note(outcome)
+    except StoreError:
+        return  # what was found is worth more than the note of it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +182,7 @@ class _Run:
         self._restorable: list[_Restorable] = []
         self._reports: dict[Pin, PackReport] = {}
         self._chosen: set[Pin] = set()
-        self._now = clock()
+        self._now = self.began = clock()
         self._unknown = 0
 
     # --- the chain ---

@@ -60,6 +60,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     (root / "a.txt").write_text("changed")
     _set_times(root)
     said.append(cli.run("snapshot"))
+    assert cli.run("verify", "--data").code == 0  # status tells of it
     for name, ran in zip(("init", "snapshot", "snapshot-again"), said, strict=True):
         (cli.home / f"{name}.said").write_bytes(ran.stdout + ran.stderr)
     return cli

@@ -92,6 +92,34 @@ def test_what_was_stored_again_concerns_the_old_manifest_only(fresh: Cli) -> Non
     check("verify", told.json())
 
 
+def test_status_tells_of_a_failure_until_a_verify_that_can_see_it_has_passed(kept: Cli) -> None:
+    """A nightly verify fails unseen; whoever looks the next day must still be told."""
+    never = kept.run("status", "--json").json()
+    pack = _objects(kept, 2, "pack")[0]
+    data = pack.read_bytes()
+    _flip(pack)
+    assert kept.run("verify").code == 20
+    pack.write_bytes(data)
+    assert kept.run("verify", "--chain").code == 0
+
+    text, failed = kept.run("status"), kept.run("status", "--json").json()
+    assert kept.run("verify").code == 0
+    passed = kept.run("status", "--json").json()
+
+    assert never["last_verify"] is None
+    assert _short(failed) == ("packs", False, 1)
+    assert _short(passed) == ("packs", True, 0)
+    for told in (never, failed, passed):
+        check("status", told)
+    assert "level packs: failed, 1 problem\n" in text.out
+
+
+def _short(status: dict[str, object]) -> tuple[object, object, object]:
+    last = status["last_verify"]
+    assert isinstance(last, dict)
+    return last["level"], last["ok"], last["problems"]
+
+
 def test_a_manifest_that_was_taken_away_ends_with_21(kept: Cli) -> None:
     """An older state that is passed off as the newest is no damage but an attack."""
     _objects(kept, 2, "manifest")[0].unlink()

@@ -11,6 +11,7 @@ import click
 
 from durarepo.core.limits import REGISTRY_WARN_SECONDS
 from durarepo.local import keyring
+from durarepo.local.lastverify import LastVerify, Outcome
 from durarepo.local.statefiles import RunRecord
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
@@ -32,6 +33,7 @@ class Status:
     last_success: int | None
     overdue: bool
     omissions_since: int | None
+    last_verify: Outcome | None
     registry_expires: int
     put_only: bool
     remotes: tuple[str, ...]
@@ -73,6 +75,7 @@ def status_of(repository: Repository, *, now: int) -> Status:
         last_success=last,
         overdue=last is None or now - last > _OVERDUE_SECONDS,
         omissions_since=_omissions_since(complete),
+        last_verify=LastVerify(repository.places.state).outcome(),
         registry_expires=repository.registry.registry.expires,
         put_only=repository.keys.identity is None,
         remotes=tuple(remote.name for remote in repository.configuration.remotes),
@@ -114,6 +117,7 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
         lines.append(("newest", f"{counted(newest.files, 'file')}, {size_text(newest.bytes)}"))
     if status.omissions_since is not None:
         lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
+    lines.append(("last verify", _verify_text(status.last_verify)))
     left = status.registry_expires - now
     if left < REGISTRY_WARN_SECONDS:
         lines.append(("registry", f"expires {time_text(status.registry_expires)}"))
@@ -126,6 +130,27 @@ def _late(status: Status) -> str:
     return ", overdue" if status.overdue else ""
 
 
+def _verify_text(last: Outcome | None) -> str:
+    if last is None:
+        return "never"
+    level = f"part of level {last.level}" if last.is_share else f"level {last.level}"
+    word = "ok" if last.ok else "not done in full"
+    if last.problems:
+        word = f"failed, {counted(last.problems, 'problem')}"
+    return f"{time_text(last.at)}, {level}: {word}"
+
+
+def _verify_fields(last: Outcome | None) -> dict[str, object] | None:
+    if last is None:
+        return None
+    return {
+        "level": last.level,
+        "at": time_text(last.at),
+        "ok": last.ok,
+        "problems": last.problems,
+    }
+
+
 def _json(status: Status) -> dict[str, object]:
     newest = status.newest
     return {
@@ -135,6 +160,7 @@ def _json(status: Status) -> dict[str, object]:
         "overdue": status.overdue,
         "last_success": time_text(status.last_success),
         "last_drill": None,
+        "last_verify": _verify_fields(status.last_verify),
         "files": None if newest is None else newest.files,
         "bytes": None if newest is None else newest.bytes,
         "omissions": None if newest is None else newest.omissions,
