@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from durarepo.core.progress import Progress, SilentProgress
-from durarepo_cli.output import size_text
+from durarepo_cli.output import counted, size_text
 
 _REDRAW_SECONDS = 0.1
 _REPORT_SECONDS = 1.0
@@ -54,7 +54,7 @@ class Bar(_Paced):
 
     def _show(self, files: int, done: int, total: int | None) -> None:
         share = f" {min(100, 100 * done // total)} %" if total else ""
-        _write(f"{_CLEAR}{files} files, {size_text(done)}{share}")
+        _write(f"{_CLEAR}{counted(files, 'file')}, {size_text(done)}{share}")
 
 
 class Report(_Paced):

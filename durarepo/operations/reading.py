@@ -8,11 +8,12 @@ Source: spec/cli.md 4, spec/ingest.md 6.1 and 7. Start at `ls`, `find` or `cat`.
 import fnmatch
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from durarepo.core.entries import Entry, FileType
-from durarepo.core.errors import SelectionError
+from durarepo.core.errors import FreshnessError, SelectionError
 from durarepo.core.limits import MIB
 from durarepo.repository.livetime import Clock, LiveTime
 from durarepo.repository.reader import ChunkReader
@@ -168,7 +169,10 @@ def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> 
     live = LiveTime(repository, clock)
     identity = repository.keys.need_identity()
     number = find_sequence(live.chain, sequence, identity=identity)
-    manifest = live.admit(number)
+    try:
+        manifest = live.admit(number)
+    except FreshnessError as error:
+        raise _for_one_path(error, path) from error
     newest = live.chain.verified(live.chain.head(), now=live.now)
     reader = ChunkReader(repository, manifest, permit=live.check, newest=newest)
     nested = live.chain.nested(manifest)
@@ -180,12 +184,23 @@ def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> 
         raise SelectionError(
             "no-file",
             f"{shown(place)} is no regular file",
-            hint=f"see what it is with: durarepo ls {number}",
+            hint=f"see what it is with: durarepo ls {number} {_word(path)}",
         )
     for _ in file_pieces(reader, entry, place):
         pass  # ingest 7.7: the whole file is checked first; below it is only read again
     live.check()  # ingest 7.9
     return _bytes_of(file_pieces(reader, entry, place))
+
+
+def _word(path: bytes) -> str:
+    return shlex.quote(os.fsdecode(path))
+
+
+def _for_one_path(error: FreshnessError, path: bytes) -> FreshnessError:
+    """Return the same refusal; where its hint is to restore, with the path that is wanted."""
+    if error.code != "fresh.expired":
+        return error
+    return FreshnessError("expired", error.message, hint=f"{error.hint} --path {_word(path)}")
 
 
 def _bytes_of(pieces: Iterator[bytes | int]) -> Iterator[bytes]:

@@ -216,5 +216,5 @@ def no_sequence(wanted: str, head: int) -> SelectionError:
     return SelectionError(
         "no-sequence",
         f"there is no manifest '{wanted[:40]}'; {there}",
-        hint="list them with: durarepo log",
+        hint="list them with: durarepo log" if head else "make the first: durarepo snapshot",
     )

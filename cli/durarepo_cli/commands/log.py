@@ -17,13 +17,18 @@ def command(session: Session, /, type_: str | None, limit: int | None) -> None:
 
     Manifests are listed at any age; an expired one is marked.
     """
-    now, output = clock(), session.output
+    now, output, is_empty = clock(), session.output, True
     with session.open() as repository:
         for line in log(repository, now=now, type_=type_, limit=limit):
+            is_empty = False
             if output.is_json:
                 output.item(_fields(line))
             else:
                 output.line(_text(line, now))
+    if is_empty and type_ is not None:
+        output.note("there is no manifest of this type; list all with: durarepo log")
+    elif is_empty:
+        output.note("nothing is kept yet; make the first manifest with: durarepo snapshot")
 
 
 def _fields(line: LogLine) -> dict[str, object]:
@@ -49,6 +54,7 @@ def _fields(line: LogLine) -> dict[str, object]:
 def _text(line: LogLine, now: int) -> str:
     issued = time_text(line.issued) or "-"
     files = "-" if line.files is None else str(line.files)
+    noun = "file " if line.files == 1 else "files"
     size = "-" if line.bytes is None else size_text(line.bytes)
     marks = []
     if line.complete is False:
@@ -58,6 +64,6 @@ def _text(line: LogLine, now: int) -> str:
     if line.expires is not None and now >= line.expires:
         marks.append("expired")
     whole = (
-        f"{line.sequence:>6}  {issued:<20}  {line.type or '-':<12}  {files:>9} files  {size:>10}"
+        f"{line.sequence:>6}  {issued:<20}  {line.type or '-':<12}  {files:>9} {noun}  {size:>10}"
     )
     return "  ".join((whole, ", ".join(marks))).rstrip()
