@@ -7,6 +7,7 @@ Source: spec/cli.md 3 and 4. Start at `command`.
 
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -56,7 +57,7 @@ def command(session: Session, /, folder: str) -> None:
     error = PolicyRefusedError(
         "held",
         f"{shown(path)} is held by {shown(hold.marker)}",
-        hint="nothing may be started from it before a human has released it",
+        hint=f"look at it before anything starts from it; to release it: rm {_release(hold)}",
     )
     session.output.code = exit_of(error)
     session.output.failure(error, {"held": True, "since": hold.since, "sequence": hold.sequence})
@@ -77,6 +78,14 @@ def find_hold(path: bytes) -> Hold | None:
             if data is not None:
                 return _parsed(marker, data)
     return None
+
+
+def _release(hold: Hold) -> str:
+    """Return what a person removes by hand, for a shell; no command does it in this version."""
+    folder, name = os.path.split(hold.marker)
+    names = _MARKERS if name in _MARKERS else (name,)
+    there = [os.path.join(folder, one) for one in names]
+    return " ".join(shlex.quote(os.fsdecode(one)) for one in there if os.path.lexists(one))
 
 
 def _upwards(path: bytes) -> Iterator[bytes]:
