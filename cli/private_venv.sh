@@ -66,6 +66,11 @@ make_venv() {
     shift 2
     mkdir -p "$venv.d" 2>/dev/null ||
         fail "cannot write to '$top'" "make the checkout yours, or clone it again"
+    for place in "$top" "$venv.d" "$venv.d/lock"; do
+        if [ -e "$place" ] && [ ! -w "$place" ]; then
+            fail "cannot write to '$place'" "make the checkout yours, or clone it again"
+        fi
+    done
     if command -v flock >/dev/null 2>&1; then
         exec 9>>"$venv.d/lock"
         flock 9

@@ -21,6 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.architecture.sources import TOP
+from tests.doubles.children import UNPRIVILEGED, let_others_pass
 
 INTERPRETER = """#!/bin/sh
 # Stands in for Python. What it is asked goes to $S/calls; files in $S change its mind.
@@ -326,6 +327,25 @@ def test_a_checkout_that_cannot_be_written_is_told(machine: Machine) -> None:
     (machine.top / ".venv.d").write_text("in the way")
 
     check_two_lines(machine.run("status"), hint="make the checkout yours")
+
+
+@pytest.mark.parametrize("closed", ["", ".venv.d", ".venv.d/lock"])
+def test_a_part_that_another_user_made_is_told(machine: Machine, closed: str) -> None:
+    """What root installed once must not end in a message of the shell."""
+    folder = machine.top / ".venv.d"
+    folder.mkdir()
+    (folder / "lock").touch()
+    for place in (machine.top, folder, folder / "lock"):
+        os.chown(place, UNPRIVILEGED, UNPRIVILEGED)
+    os.chown(machine.top / closed, 0, 0)
+    let_others_pass(machine.top)
+
+    done = subprocess.run(
+        machine.command("status"), env=machine.environment(), cwd="/", user=UNPRIVILEGED,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    check_two_lines(done, hint="make the checkout yours")
 
 
 def test_the_launcher_works_through_links_and_from_its_own_folder(machine: Machine) -> None:
