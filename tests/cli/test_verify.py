@@ -114,6 +114,25 @@ def test_status_tells_of_a_failure_until_a_verify_that_can_see_it_has_passed(kep
     assert "level packs: failed, 1 problem\n" in text.out
 
 
+def test_a_snapshot_warns_in_one_line_if_the_last_verify_failed(kept: Cli) -> None:
+    """A nightly snapshot goes on well over a damaged repository."""
+    pack = _objects(kept, 2, "pack")[0]
+    data = pack.read_bytes()
+    _flip(pack)
+    assert kept.run("verify").code == 20
+
+    warned, told = kept.run("snapshot"), kept.run("snapshot", "--json")
+    pack.write_bytes(data)
+    assert kept.run("verify").code == 0
+    quiet = kept.run("snapshot")
+
+    assert (warned.code, told.code, quiet.code) == (0, 0, 0)
+    assert warned.err.count("the last verify failed") == 1
+    assert told.err.count("the last verify failed") == 1
+    check("snapshot", told.json())
+    assert "verify" not in quiet.err
+
+
 def _short(status: dict[str, object]) -> tuple[object, object, object]:
     last = status["last_verify"]
     assert isinstance(last, dict)

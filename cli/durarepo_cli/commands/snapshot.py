@@ -54,20 +54,13 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
     with session.open() as repository, session.progress() as progress:
         result = snapshot(repository, request, clock=clock, progress=progress)
         last = LastVerify(repository.places.state).outcome()
-        standing = (repository.state.runs() or [])[-1:]
-    tell(session, result, standing=standing[0].sequence if standing else None)
+    tell(session, result)
     if last is not None and last.problems:
         session.output.note(f"the last verify failed, at {time_text(last.at)}; run durarepo verify")
 
 
-def tell(session: Session, result: SnapshotResult, *, standing: int | None = None) -> None:
-    """Print what was done, and end with the code it has.
-
-    Args:
-        session: of this run.
-        result: what was done.
-        standing: number of the newest manifest that stands, for a run that made none.
-    """
+def tell(session: Session, result: SnapshotResult) -> None:
+    """Print what was done, and end with the code it has."""
     output, error = session.output, _error_of(result)
     codes = [SNAPSHOT_EXITS[result.status]]
     if error is not None:
@@ -77,7 +70,7 @@ def tell(session: Session, result: SnapshotResult, *, standing: int | None = Non
         output.result(fields_of(result))
         return
     if not output.is_json:
-        for line in _lines(result, standing):
+        for line in _lines(result):
             output.line(line)
         output.flush()
     if error is not None:
@@ -117,13 +110,9 @@ def fields_of(result: SnapshotResult) -> dict[str, object]:
     }
 
 
-def _lines(result: SnapshotResult, standing: int | None) -> list[str]:
-    if result.status == "noop":
-        return [f"no manifest was made: manifest {standing} of today stands"]
-    if result.sequence is None and not (result.files or result.dirs or result.packs):
-        return ["no manifest was made: the time was over before anything was read"]
+def _lines(result: SnapshotResult) -> list[str]:
     if result.sequence is None:
-        lines = ["no manifest was made; reached, and kept for the next run:"]
+        lines = ["no manifest was made"]
     else:
         lines = [f"manifest {result.sequence}: {result.status}"]
     lines += [
