@@ -54,13 +54,20 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
     with session.open() as repository, session.progress() as progress:
         result = snapshot(repository, request, clock=clock, progress=progress)
         last = LastVerify(repository.places.state).outcome()
-    tell(session, result)
+        standing = (repository.state.runs() or [])[-1:]
+    tell(session, result, standing=standing[0].sequence if standing else None)
     if last is not None and last.problems:
         session.output.note(f"the last verify failed, at {time_text(last.at)}; run durarepo verify")
 
 
-def tell(session: Session, result: SnapshotResult) -> None:
-    """Print what was done, and end with the code it has."""
+def tell(session: Session, result: SnapshotResult, *, standing: int | None = None) -> None:
+    """Print what was done, and end with the code it has.
+
+    Args:
+        session: of this run.
+        result: what was done.
+        standing: number of the newest manifest that stands, for a run that made none.
+    """
     output, error = session.output, _error_of(result)
     codes = [SNAPSHOT_EXITS[result.status]]
     if error is not None:
@@ -70,7 +77,7 @@ def tell(session: Session, result: SnapshotResult) -> None:
         output.result(fields_of(result))
         return
     if not output.is_json:
-        for line in _lines(result):
+        for line in _lines(result, standing):
             output.line(line)
         output.flush()
     if error is not None:
@@ -110,9 +117,13 @@ def fields_of(result: SnapshotResult) -> dict[str, object]:
     }
 
 
-def _lines(result: SnapshotResult) -> list[str]:
+def _lines(result: SnapshotResult, standing: int | None) -> list[str]:
+    if result.status == "noop":
+        return [f"no manifest was made: manifest {standing} of today stands"]
+    if result.sequence is None and not (result.files or result.dirs or result.packs):
+        return ["no manifest was made: the time was over before anything was read"]
     if result.sequence is None:
-        lines = ["no manifest was made"]
+        lines = ["no manifest was made; reached, and kept for the next run:"]
     else:
         lines = [f"manifest {result.sequence}: {result.status}"]
     lines += [
