@@ -13,6 +13,7 @@ Source: sqlite.org/backup.html, wal.html, lockingv3.html. Start at `capture_data
 import io
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -34,6 +35,17 @@ from durarepo.source.sqlitefiles import (
 SQLITE_MAGIC = b"SQLite format 3\x00"
 BUSY_SECONDS = 10.0
 """How long a writer that holds its lock is waited for."""
+
+_STEPS_AT_ONCE = 1_000
+_CHECK_SECONDS = 20.0
+_CHECK_BYTES_A_SECOND = 8 * MIB
+_VALUE_LEAST, _VALUE_MOST = MIB, 16 * MIB
+_UNCHECKED = {
+    sqlite3.SQLITE_ERROR: "impossible",
+    sqlite3.SQLITE_INTERRUPT: "unfinished",
+    sqlite3.SQLITE_TOOBIG: "unfinished",
+}
+"""Why a check came to no end although nothing is wrong with the copy's pages."""
 
 INTEGRITY_MAX_BYTES = 128 * MIB
 """Up to here a copy gets the full check (about 4 s per GB), above it the quick one (0.8 s)."""
@@ -85,7 +97,8 @@ class DatabaseCopy:
     """A copy in the work folder that passed its check; whoever stores it discards it.
 
     ``check`` is ``integrity`` or ``quick``, or ``impossible`` where this SQLite lacks what the
-    schema needs (a collation, a function). ``stat`` is that of the source's main file.
+    schema needs (a collation, a function), ``unfinished`` where the schema makes it go on and
+    on. ``stat`` is that of the source's main file.
     """
 
     path: bytes
@@ -295,7 +308,7 @@ def _checked(copy: bytes, source: DatabaseFiles) -> DatabaseCopy | Damaged:
     page_size = _GREATEST_PAGE_BYTES if page_size == 1 else page_size
     if not is_sqlite(header) or page_size == 0:
         return Damaged(reason="not-a-database")
-    check = _check(copy, is_small=size <= INTEGRITY_MAX_BYTES)
+    check = _check(copy, size)
     if check is None:
         return Damaged(reason="check-failed")
     return DatabaseCopy(
@@ -309,15 +322,30 @@ def _checked(copy: bytes, source: DatabaseFiles) -> DatabaseCopy | Damaged:
     )
 
 
-def _check(copy: bytes, *, is_small: bool) -> str | None:
+def _bound(reader: sqlite3.Connection, size: int) -> None:
+    """End a check that takes longer than any sound database of ``size`` bytes needs.
+
+    A schema may hold expressions that SQLite evaluates for every row; whoever wrote it must not
+    keep the snapshot from its end.
+    """
+    until = time.monotonic() + _CHECK_SECONDS + size / _CHECK_BYTES_A_SECOND
+    reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, _VALUE_LEAST), _VALUE_MOST))
+    reader.set_progress_handler(lambda: int(time.monotonic() > until), _STEPS_AT_ONCE)
+
+
+def _check(copy: bytes, size: int) -> str | None:
     """Return which check the copy passed; None if it failed."""
-    kind = "integrity" if is_small else "quick"
+    kind = "integrity" if size <= INTEGRITY_MAX_BYTES else "quick"
     with closing(_connect(_uri(copy, "mode=ro&immutable=1"), 0)) as reader:
         try:
             reader.execute("PRAGMA temp_store=MEMORY")
+            # What a schema may make SQLite evaluate is the database's owner's say, not ours.
+            reader.execute("PRAGMA trusted_schema=OFF")
+            reader.execute("PRAGMA ignore_check_constraints=ON")
+            _bound(reader, size)
             found = reader.execute(f"PRAGMA {kind}_check(1)").fetchall()
         except sqlite3.Error as error:
-            return "impossible" if _primary(error) == sqlite3.SQLITE_ERROR else None
+            return _UNCHECKED.get(_primary(error))
     return kind if found == [("ok",)] else None
 
 

@@ -442,6 +442,21 @@ def test_a_schema_this_sqlite_does_not_know_is_kept_unchecked(home: Path, work: 
         assert again.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
+def test_a_schema_that_makes_the_check_endless_does_not_stop_the_capture(
+    home: Path, work: Work
+) -> None:
+    """An agent could keep its own backup from ending with one expression in an index."""
+    path = home / "endless.db"
+    with closing(open_database(path)) as database:
+        database.execute("CREATE TABLE large (a)")
+        database.executemany("INSERT INTO large VALUES (?)", [(20_000_000,)] * 1000)
+        database.execute("CREATE INDEX li ON large (a >= 0)")
+        database.execute("PRAGMA writable_schema=ON")
+        database.execute("UPDATE sqlite_master SET sql=replace(sql, 'a >= 0', 'hex(zeroblob(a))')")
+
+    assert captured(path, work).check == "unfinished"
+
+
 def test_a_symlink_in_place_of_a_database_is_refused(home: Path, work: Work) -> None:
     """Else a swapped name carries another user's database into the backup (E21)."""
     secret = home / "secret.db"
