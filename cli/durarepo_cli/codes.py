@@ -802,7 +802,7 @@ PAGES = {
     "policy.held": Page(
         "a folder is held after a restore",
         "nobody has released it yet",
-        "nothing may start from it before a human has released it",
+        "look at it, then remove held.json and provenance.json in its .durarepo by hand",
     ),
     "policy.no-human": Page(
         "this needs a human at a terminal",
@@ -826,3 +826,32 @@ PAGES = {
     ),
 }
 """Every error code, by family."""
+
+MATTERS = {
+    "human": Page(
+        "nobody is named whom a failure wakes",
+        "init was called without --human",
+        "name whom a failure wakes, under [human] in stream.toml",
+    ),
+    "remote": Page(
+        "no store on another machine is named",
+        "a loss of this machine would take the backup with it",
+        "name a store on another machine, under [[remote]] in stream.toml",
+    ),
+    "escrow": Page(
+        "owner key, card or keys file are still on this machine",
+        "init wrote them into the keys folder, and they belong elsewhere",
+        "take the card and the .keys file off this machine, to whom you trust",
+    ),
+    "timer": Page(
+        "nothing takes snapshots by itself",
+        "init makes no timer",
+        "let a timer run it every day",
+    ),
+    "identity-on-this-machine": Page(
+        "this machine can read what it keeps, and so can who takes it over",
+        "the stream was made without --put-only",
+        "move identity.key away if this machine need not read",
+    ),
+}
+"""What is still open, by the words of ``init`` and ``status``; no error has these."""

@@ -80,7 +80,7 @@ def shared_options() -> list[click.Parameter]:
             expose_value=False,
         ),
         click.Option(
-            ["--help"],
+            ["-h", "--help"],
             is_flag=True,
             is_eager=True,
             help="Show this and end.",

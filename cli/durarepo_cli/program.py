@@ -8,6 +8,7 @@ Start at `run`.
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -57,6 +58,18 @@ COMMANDS = {
 """Every command, in the order of a stream's life."""
 
 
+_ALIKE = {
+    "restore": "checkout",
+    "backup": "snapshot",
+    "save": "snapshot",
+    "commit": "snapshot",
+    "list": "ls",
+    "history": "log",
+    "check": "verify",
+}
+"""What people call commands elsewhere, and the command that does it here."""
+
+
 class Program(Group):
     """The group of all commands; knows their names without importing them."""
 
@@ -78,6 +91,19 @@ class Program(Group):
             raise TypeError(f"module of '{cmd_name}' holds no command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; one that does not exist is told with a near one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = _ALIKE.get(args[0]) or next(iter(get_close_matches(args[0], COMMANDS)), None)
+            if near is None:
+                raise
+            said = error.format_message().rstrip(".")
+            raise click.UsageError(f"{said}; perhaps '{near}'", ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table for the help, from the table alone."""
         del ctx
@@ -88,7 +114,9 @@ class Program(Group):
 PROGRAM = Program(
     "durarepo",
     help="Durable, verifiable backup of the working state of AI agents.",
-    epilog="Exit codes and JSON: spec/cli.md. About one error: durarepo explain CODE.",
+    epilog="Environment: DURAREPO_REPO, the repository; DURAREPO_KEYS and DURAREPO_STATE, the "
+    "folders of all streams' keys and state. "
+    "Exit codes and JSON: spec/cli.md. About one error: durarepo explain CODE.",
 )
 PROGRAM.params.insert(-1, version_option())
 

@@ -16,7 +16,7 @@ from durarepo_cli.codes import PAGES
 from durarepo_cli.program import PROGRAM
 from tests.cli.harness import TOP
 
-_CALL = re.compile(r"\bdurarepo ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^;,`]*)")
+_CALL = re.compile(r"(?<![.\w/])durarepo ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^;,`]*)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _ABSENT = re.compile(r"\b(?:push|fetch|clone|repair|activate|rotate|nightly|deadman|mirror)\b")
 _PROSE = {"the", "with", "that", "make", "or", "did", "does", "knows", "wrote", "is", "reads"}

@@ -6,18 +6,10 @@ from typing import TypedDict, Unpack
 import click
 
 from durarepo.operations.init import Initialised, InitRequest, initialise
+from durarepo_cli.codes import MATTERS
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.output import path_fields, quoted
-
-OPEN_MATTERS = {
-    "human": "name whom a failure wakes, under [human] in stream.toml",
-    "remote": "name a store on another machine, under [[remote]] in stream.toml",
-    "escrow": "take the card and the .keys file off this machine, to whom you trust",
-    "timer": "let a timer run it every day",
-    "identity-on-this-machine": "move identity.key away if this machine need not read",
-}
-"""What each word of ``todo`` asks for."""
 
 
 class _Given(TypedDict):
@@ -89,4 +81,4 @@ def tell_made(session: Session, made: Initialised) -> None:
     output.line(f"  card        {quoted(made.card)}")
     output.line("still open:")
     for word in made.todo:
-        output.line(f"  {word}: {OPEN_MATTERS.get(word, '')}")
+        output.line(f"  {word}: {MATTERS[word].fix if word in MATTERS else ''}")
