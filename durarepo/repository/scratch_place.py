@@ -111,7 +111,7 @@ def _destination_exists(place: Place) -> PolicyRefusedError:
     return PolicyRefusedError(
         "destination-exists",
         f"the destination {shown(place.path)} already exists",
-        hint="name a folder that does not exist yet",
+        hint="name another with --scratch DIR, or delete that folder if it is not needed",
     )
 
 

@@ -19,6 +19,20 @@ from durarepo_cli.context import Session, clock
 from durarepo_cli.output import counted, path_fields, quoted, size_text
 
 _USUAL_PLACE = "\0"
+_PRIVILEGES = {"setuid", "setgid", "sticky", "capabilities"}
+_LOSSES = {
+    "owner": "the owner of an entry",
+    "mode": "the rights of an entry",
+    "times": "the time of an entry",
+    "setuid": "the setuid bit of a file",
+    "setgid": "the setgid bit of an entry",
+    "sticky": "the sticky bit of an entry",
+    "capabilities": "the capabilities of a file",
+    "acl": "an access list",
+    "xattr": "an extended attribute",
+    "device": "a device",
+    "hard-link": "a hard link, a file of its own instead",
+}
 
 
 class _Given(TypedDict):
@@ -65,7 +79,7 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
         dry_run=given["dry_run"],
     )
     done = _archival(session, request) if given["archival"] else _plain(session, request)
-    _tell(session, done, is_dry=request.dry_run)
+    _tell(session, done, is_dry=request.dry_run, keeps_privileges=request.privileges)
 
 
 def _plain(session: Session, request: CheckoutRequest) -> CheckedOut:
@@ -88,7 +102,7 @@ def _archival(session: Session, request: CheckoutRequest) -> CheckedOut:
         return checkout_archival(repository, request, confirm, clock=clock, progress=progress)
 
 
-def _tell(session: Session, done: CheckedOut, *, is_dry: bool) -> None:
+def _tell(session: Session, done: CheckedOut, *, is_dry: bool, keeps_privileges: bool) -> None:
     output = session.output
     if output.is_json:
         output.result(
@@ -110,5 +124,7 @@ def _tell(session: Session, done: CheckedOut, *, is_dry: bool) -> None:
         return
     output.line(f"restored {what} into {quoted(done.destination)}")
     for name, count in done.not_restored.items():
-        output.note(f"not restored: {count} times {name}")
+        output.note(f"not restored: {_LOSSES.get(name, name)}, {counted(count, 'time')}")
+    if not keeps_privileges and _PRIVILEGES & done.not_restored.keys():
+        output.note("rights beyond the usual come back with --keep-privileges, as root")
     output.line("it is held: nothing may be started from it before a human has released it")

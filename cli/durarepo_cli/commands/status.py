@@ -115,6 +115,7 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
     ]
     if newest is not None:
         lines.append(("newest", f"{counted(newest.files, 'file')}, {size_text(newest.bytes)}"))
+        lines.append(("restore", _restorable(newest.expires, now)))
     if status.omissions_since is not None:
         lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
     lines.append(("last verify", _verify_text(status.last_verify)))
@@ -124,6 +125,12 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
     lines.append(("remotes", ", ".join(status.remotes) or "none: there is no second copy"))
     lines.append(("still open", ", ".join(status.todo) or "nothing"))
     return lines
+
+
+def _restorable(expires: int, now: int) -> str:
+    if now < expires:
+        return f"until {time_text(expires)}; then with --archival, at a terminal"
+    return f"with --archival, at a terminal: it expired {time_text(expires)}"
 
 
 def _late(status: Status) -> str:
