@@ -175,7 +175,7 @@ def test_the_first_command_goes_from_nothing_to_a_proven_copy(tmp_path: Path) ->
 
     assert others == []
     assert printed[0] == "made stream notes"
-    assert printed[-1].endswith("1 file, byte for byte; changed meanwhile: 0")
+    assert "  compared  1 file, byte for byte" in printed
 
 
 def test_the_readme_names_only_commands_that_exist_or_says_that_they_do_not() -> None:

@@ -4,12 +4,18 @@ Source: spec/cli.md 4. Start at `command`.
 """
 
 import os
+import shlex
+from collections.abc import Iterator
 
 import click
 
 from durarepo.core.errors import ConfigurationError, IntegrityError
+from durarepo.local.places import places_of
 from durarepo.operations.quickstart import Quickstarted, quickstart
+from durarepo.repository.repository import open_repository
+from durarepo_cli.codes import MATTERS
 from durarepo_cli.command import Command
+from durarepo_cli.commands.status import status_of
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, first_of
 from durarepo_cli.output import counted, path_fields, quoted, size_text
@@ -62,12 +68,44 @@ def _tell(session: Session, done: Quickstarted) -> None:
     if output.is_json:
         output.result(fields)
         return
+    for line in _lines(done):
+        output.line(line)
+    for line in _outlook(session, done):
+        output.line(line)
+
+
+def _lines(done: Quickstarted) -> Iterator[str]:
     kept = f"{counted(done.files, 'file')}, {size_text(done.snapshot.bytes)}"
-    output.line(f"{'made' if done.made else 'went on with'} stream {done.stream}")
-    output.line(f"  kept      {kept}, as manifest {done.sequence}")
-    output.line("  verified  every byte")
-    output.line(f"  restored  {quoted(done.scratch)}")
-    compared = f"{counted(done.compared, 'file')}, byte for byte"
-    output.line(f"  compared  {compared}; changed meanwhile: {done.moved_on}")
+    yield f"{'made' if done.made else 'went on with'} stream {done.stream}"
+    yield f"  kept      {kept}, as manifest {done.sequence}"
+    yield "  verified  every byte"
+    yield f"  restored  {quoted(done.scratch)}; delete it when you have seen it"
+    yield f"  compared  {counted(done.compared, 'file')}, byte for byte"
+    others = done.files - done.compared - done.moved_on
+    if done.moved_on:
+        yield f"  differ    {done.moved_on}: changed meanwhile, or databases, kept as of one moment"
+    if others > 0:
+        yield f"  besides   {others}: links and special files, which have no bytes to compare"
     if done.snapshot.omissions:
-        output.line(f"  not kept  {done.snapshot.omissions}; see: durarepo show latest --ledger")
+        yield f"  not kept  {done.snapshot.omissions}; see: durarepo show latest --ledger"
+
+
+def _outlook(session: Session, done: Quickstarted) -> Iterator[str]:
+    """Yield where things lie, what is still open, and how it goes on."""
+    places = places_of(done.stream, bases=session.bases)
+    with open_repository(places) as repository:
+        todo = status_of(repository, now=clock()).todo
+    card = os.path.join(places.keys, done.stream.encode() + b".card")
+    repository_word = shlex.quote(os.fsdecode(places.repository))
+    yield f"  repository  {quoted(places.repository)}"
+    yield f"  keys        {quoted(places.keys)}"
+    if os.path.lexists(card):
+        yield f"  card        {quoted(card)}"
+    yield "all of this is on this machine: copy repository and keys to two other places"
+    yield "still open:"
+    for word in (*todo, "timer"):
+        yield f"  {word}: {MATTERS[word].fix}"
+    yield "next time:"
+    yield f"  durarepo snapshot --repo {repository_word}"
+    yield f"  durarepo checkout --repo {repository_word} --scratch NEW-FOLDER"
+    yield "  24 hours after a snapshot, with --archival and by a person at a terminal"
