@@ -196,6 +196,7 @@ def test_one_damaged_pack_hides_no_other_and_nothing_is_changed(scene: Scene) ->
     scene.object_path(first).unlink()
     edit(scene, second, at)
     edit(scene, slot(scene, 1), 9000)
+    note = scene.folder / "state" / "notes" / "verified.json"
     before = {p: p.read_bytes() for p in scene.folder.rglob("*") if p.is_file()}
 
     result = look(scene)
@@ -205,7 +206,9 @@ def test_one_damaged_pack_hides_no_other_and_nothing_is_changed(scene: Scene) ->
         (second, "corrupt"),
         (slot(scene, 1), "corrupt"),
     }
-    assert before == {p: p.read_bytes() for p in scene.folder.rglob("*") if p.is_file()}
+    after = {p: p.read_bytes() for p in scene.folder.rglob("*") if p.is_file()}
+    assert after.pop(note)  # that it failed is noted in the state, and nothing else is
+    assert before == after
 
 
 def test_a_catalogue_changes_no_answer_whether_whole_or_damaged(scene: Scene) -> None:
