@@ -45,6 +45,7 @@ from durarepo.format.pack import FrameInfo, PackIndex
 
 STORED, DEFLATED = 0, 1
 MARK_BYTES = 32
+_KINDS = tuple(ChunkKind)
 _VERSION = bytes((FORMAT_VERSION,))
 _FRAME_NONCE = bytes(NONCE_BYTES)
 _POSITION_BYTES = 8
@@ -486,6 +487,6 @@ def check_chunk(chunk: bytes, index: PackIndex, number: int, namer: ChunkNamer) 
     Raises:
         IntegrityError: ``chunk-id``.
     """
-    if namer.name_of(ChunkKind(index.kinds[number]), chunk) != index.ids[number]:
+    if namer.name_of(_KINDS[index.kinds[number]], chunk) != index.ids[number]:
         raise IntegrityError("chunk-id", "decrypted chunk is not the one its id names")
     return chunk

@@ -9,11 +9,12 @@ Longer than most, since the steps of one run share all that they find.
 Source: spec/cli.md 4 (verify), spec/ingest.md. Start at `verify`.
 """
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from durarepo.core.entries import ChunkList
+from durarepo.core.entries import ChunkList, Entry
 from durarepo.core.errors import FreshnessError, IntegrityError, StoreError, TrustError
 from durarepo.core.limits import CHUNK_MAX_BYTES
 from durarepo.core.names import ObjectName
@@ -38,7 +39,7 @@ from durarepo.repository.losses import (
 )
 from durarepo.repository.openpack import EpochKeys, PackOpener
 from durarepo.repository.problems import Findings, Problem, ProblemKind, is_whole
-from durarepo.repository.reader import ChunkReader
+from durarepo.repository.reader import CheckedFrames, ChunkReader
 from durarepo.repository.rebuild import epoch_keys, open_unpinned
 from durarepo.repository.repository import Repository
 from durarepo.repository.restorer import file_pieces
@@ -48,8 +49,6 @@ from durarepo.store.port import ObjectStore
 
 Clock = Callable[[], int]
 """Gives the live time in whole seconds since 1970, UTC."""
-
-_OF_THE_FILE = ("integrity.file-hash", "integrity.content")
 
 
 class Level(StrEnum):
@@ -129,10 +128,9 @@ def verify(
     if request.level is not Level.CHAIN:
         if request.level is Level.DATA:
             run.read_listings()
-        run.check_packs(progress)
-        if request.level is Level.DATA:
             run.check_files()
-            run.note_checked()
+        run.check_packs(progress)
+        run.note_checked()
         run.find_losses()
         run.look_at_the_rest()
     found = run.result()
@@ -182,6 +180,7 @@ class _Run:
         self._restorable: list[_Restorable] = []
         self._reports: dict[Pin, PackReport] = {}
         self._chosen: set[Pin] = set()
+        self._frames = CheckedFrames()
         self._now = self.began = clock()
         self._unknown = 0
 
@@ -214,7 +213,7 @@ class _Run:
             store=self._store,
             permit=permit,
             newest=self._chain.newest,
-            hinted=False,
+            thorough=self._frames,
         )
 
     def _permit(self) -> None:
@@ -258,7 +257,6 @@ class _Run:
     def check_packs(self, progress: Progress) -> None:
         """Read every pinned pack once."""
         restorable = {pin for one in self._restorable for pin in one.manifest.statement.pins}
-        self._chosen = self._choose()
         if self._restorable:
             self._permit()
         total, done = sum(pin.size for pin in self._chain.pins), 0
@@ -268,29 +266,16 @@ class _Run:
                 return Depth.WHOLE
             return Depth.CHUNKS if pin in restorable else Depth.FRAMES
 
-        spared = self._spared()
-        for report in self._inspect(self._chain.pins, depth_of=depth_of, spared=spared):
+        inspector = PackInspector(
+            self._store, self._keys_of, identity=self._identity, spared=self._frames
+        )
+        for report in inspector.inspect_all(self._chain.pins, depth_of=depth_of):
+            self._reports[report.pin] = report
             done += report.pin.size
             progress.update(len(self._reports), done, total)
 
-    def _inspect(
-        self, pins: Iterable[Pin], *, depth_of: Callable[[Pin], Depth], spared: IdSet
-    ) -> Iterable[PackReport]:
-        inspector = PackInspector(
-            self._store, self._keys_of, identity=self._identity, spared=spared
-        )
-        for report in inspector.inspect_all(pins, depth_of=depth_of):
-            self._reports[report.pin] = report
-            yield report
-
     def _keys_of(self, pin: Pin) -> EpochKeys:
         return self._opener.keys(self._opener.epoch_of(pin.registry_version))
-
-    def _spared(self) -> IdSet:
-        """Return the chunks that `check_files` will read, so that none is decrypted twice."""
-        if self._request.percent is not None:
-            return IdSet()
-        return IdSet(one.needs.large_chunks for one in self._restorable)
 
     def _choose(self) -> set[Pin]:
         """Return the packs whose content is checked this time: the longest unchecked first."""
@@ -315,17 +300,19 @@ class _Run:
     def check_files(self) -> None:
         """Put together every file of more than one chunk, and compare its SHA-256.
 
-        A file of one chunk needs no more: the chunk's id follows from the file's SHA-256.
+        A file of one chunk needs no more: the chunk's id follows from the file's SHA-256. Every
+        chunk of a frame that is read on the way is checked, so that none is decrypted twice.
+        Of some of the bytes only, those files are read that begin in them.
         """
-        chosen = IdSet(self._reports[pin].good for pin in self._chosen)
+        self._chosen = self._choose()
+        begins = None if self._request.percent is None else self._chosen_chunks()
         done: set[tuple[bytes | None, ChunkList | None]] = set()
         for one in self._restorable:
             reader = self._reader(one.manifest, self._permit)
             for path, entry in one.needs.large:
                 key = (entry.sha256, entry.content)
                 try:
-                    first = next(needed_by(reader, entry), None)
-                    if key in done or (first is not None and short_id(first) not in chosen):
+                    if key in done or not _begins_in(begins, reader, entry):
                         continue
                     for _ in file_pieces(reader, entry, path):
                         pass  # the last step compares
@@ -333,7 +320,16 @@ class _Run:
                 except IntegrityError as error:
                     one.failed.append((path, error))
             self._check_ledger(one, reader)
-        self._look_again()
+
+    def _chosen_chunks(self) -> IdSet:
+        """Return what the indexes of the chosen packs name, as far as they can be read."""
+        parts: list[array[int]] = []
+        for pin in self._chosen:
+            try:
+                parts.append(array("Q", map(short_id, self._opener.open(pin).index.ids)))
+            except (IntegrityError, TrustError):
+                continue  # told of when the pack itself is looked into
+        return IdSet(parts)
 
     def _check_ledger(self, one: _Restorable, reader: ChunkReader) -> None:
         ledger = one.nested.ledger
@@ -344,15 +340,6 @@ class _Run:
         except IntegrityError:
             name = self._chain.names[one.manifest.statement.sequence]
             self._findings.add(name, ProblemKind.CORRUPT, ())
-
-    def _look_again(self) -> None:
-        """Find the pack to blame where a frame that was spared does not open."""
-        for one in self._restorable:
-            inner = [error for _, error in one.failed if error.code not in _OF_THE_FILE]
-            if inner and not any(report.kind for report in self._reports.values()):
-                pins = one.manifest.statement.pins
-                for _ in self._inspect(pins, depth_of=lambda _: Depth.CHUNKS, spared=IdSet()):
-                    pass  # the reports are kept
 
     # --- losses ---
 
@@ -430,3 +417,11 @@ class _Run:
             unknown=self._unknown,
             newest_whole=is_whole(self._chain.head, problems, was_checked=is_checked),
         )
+
+
+def _begins_in(chunks: IdSet | None, reader: ChunkReader, entry: Entry) -> bool:
+    """Return whether the first chunk of a file is one of ``chunks``; None are all."""
+    if chunks is None:
+        return True
+    first = next(needed_by(reader, entry), None)
+    return first is None or short_id(first) in chunks

@@ -25,6 +25,7 @@ from durarepo.format.manifest import Pin
 from durarepo.format.pack import FrameInfo, PackIndex
 from durarepo.repository.openpack import EpochKeys
 from durarepo.repository.problems import ProblemKind, kind_of
+from durarepo.repository.reader import CheckedFrames
 from durarepo.repository.slots import read_object
 from durarepo.sealing import (
     check_frame,
@@ -102,7 +103,7 @@ class PackInspector:
         keys_of: Callable[[Pin], EpochKeys],
         *,
         identity: Secret | None = None,
-        spared: IdSet | None = None,
+        spared: CheckedFrames | None = None,
     ) -> None:
         """Prepare.
 
@@ -110,12 +111,12 @@ class PackInspector:
             store: where the packs lie.
             keys_of: gives what opens a pack; asked from one thread.
             identity: opens packs where frames are decrypted.
-            spared: a frame that holds nothing but these chunks is not decrypted here.
+            spared: frames that need not be decrypted here, since they were, and were good.
         """
         self._store = store
         self._keys_of = keys_of
         self._identity = identity
-        self._spared = spared or IdSet()
+        self._spared = spared or CheckedFrames()
 
     def inspect_all(
         self, pins: Iterable[Pin], *, depth_of: Callable[[Pin], Depth]
@@ -188,12 +189,13 @@ class PackInspector:
         except IntegrityError:
             report.lost.extend(map(short_id, index.ids))
             return
+        spared = self._spared.of(report.pin)
         for ordinal, info in enumerate(index.frames):
             shorts = [short_id(one) for one in _ids(index, info)]
             try:
                 ciphertext = data[info.position : info.position + info.stored_length]
                 checked = check_frame(ciphertext, index, ordinal)
-                if pack_key is not None and not all(map(self._spared.__contains__, shorts)):
+                if pack_key is not None and ordinal not in spared:
                     plain = open_frame(checked, index, pack_key)
                     for _ in iter_chunks(plain, index, info, keys.namer):
                         pass  # each id is derived again on the way

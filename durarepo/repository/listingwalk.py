@@ -218,7 +218,6 @@ class Needs:
         self._reader = reader
         self.chunks: array[int] = array("Q")
         self.large: list[tuple[bytes, Entry]] = []
-        self.large_chunks: array[int] = array("Q")
         self.is_sound = True
 
     def entry(self, path: bytes, entry: Entry) -> bool:
@@ -226,10 +225,6 @@ class Needs:
         self.chunks.extend(map(short_id, needed_by(self._reader, entry)))
         if entry.content is not None:
             self.large.append((path, entry))
-            content = iter_needed(self._reader, entry.content)
-            self.large_chunks.extend(
-                short_id(chunk) for chunk, kind in content if kind is ChunkKind.DATA
-            )
         return False
 
     def unreadable(self, _path: bytes, _tree: ChunkId) -> None:

@@ -30,6 +30,7 @@ from durarepo.sealing import (
     check_index,
     check_pack_header,
     index_key,
+    iter_chunks,
     open_frame,
     open_index,
     open_pack_key,
@@ -112,7 +113,9 @@ class OpenPack:
         Raises:
             IntegrityError: ``chunk-id``.
         """
-        return check_chunk(self._cut(frame, ordinal, number), self.index, number, self.keys.namer)
+        return check_chunk(
+            self.cut_checked(frame, ordinal, number), self.index, number, self.keys.namer
+        )
 
     def cut_file(self, frame: bytes, ordinal: int, number: int, entry: Entry) -> bytes:
         """Return the only chunk of a file, which was found by the id that the file's entry gives.
@@ -123,12 +126,22 @@ class OpenPack:
         Raises:
             IntegrityError: ``chunk-id``.
         """
-        chunk = self._cut(frame, ordinal, number)
+        chunk = self.cut_checked(frame, ordinal, number)
         if len(chunk) == entry.size and primitives.sha256(chunk) == entry.sha256:
             return chunk
         return check_chunk(chunk, self.index, number, self.keys.namer)
 
-    def _cut(self, frame: bytes, ordinal: int, number: int) -> bytes:
+    def is_whole(self, frame: bytes, ordinal: int) -> bool:
+        """Return whether each chunk of a frame is the one that its id names."""
+        try:
+            for _ in iter_chunks(frame, self.index, self.index.frames[ordinal], self.keys.namer):
+                pass  # the id is derived again on the way
+        except IntegrityError:
+            return False
+        return True
+
+    def cut_checked(self, frame: bytes, ordinal: int, number: int) -> bytes:
+        """Return a chunk from the plaintext of a frame that `is_whole`."""
         start = self._starts[number] - self._starts[self._firsts[ordinal]]
         return frame[start : start + self.index.lengths[number]]
 

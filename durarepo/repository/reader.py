@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from durarepo.core.entries import Entry
 from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError
@@ -33,6 +34,23 @@ Permit = Callable[[], None]
 """Asks the live time whether data may be decrypted now; raises where not (ingest 6.1)."""
 
 
+class CheckedFrames:
+    """Which frames were decrypted and had the id of every chunk derived again."""
+
+    __slots__ = ("_frames",)
+
+    def __init__(self) -> None:
+        self._frames: dict[Pin, set[int]] = {}
+
+    def note(self, pin: Pin, ordinal: int) -> None:
+        """Remember a frame."""
+        self._frames.setdefault(pin, set()).add(ordinal)
+
+    def of(self, pin: Pin) -> AbstractSet[int]:
+        """Return the ordinals of a pack's frames that were checked."""
+        return self._frames.get(pin, frozenset())
+
+
 class ChunkReader:
     """Reads the chunks that one manifest pins. Not for several threads at once."""
 
@@ -44,7 +62,7 @@ class ChunkReader:
         store: ObjectStore | None = None,
         permit: Permit | None = None,
         newest: VerifiedManifest | None = None,
-        hinted: bool = True,
+        thorough: CheckedFrames | None = None,
     ) -> None:
         """Prepare; nothing is read before the first chunk is asked for.
 
@@ -54,11 +72,13 @@ class ChunkReader:
             store: stands in for the repository's own objects.
             permit: asked once before the first frame; None for a reader that gives no data.
             newest: the newest verified manifest; its repairs count as well.
-            hinted: whether the catalogue is asked at all.
+            thorough: takes note of frames: of each that is read all chunks are checked, whether
+                they are asked for or not, and the catalogue is not asked where one lies.
         """
         self._repository = repository
         self.manifest = manifest
         self._permit = permit
+        self._thorough = thorough
         self._is_permitted = False
         self.opener = PackOpener(repository, store=store)
         self._pins = _ranked_pins(manifest, newest or manifest)
@@ -67,7 +87,7 @@ class ChunkReader:
         self._open_chunks = 0
         self._frames: OrderedDict[tuple[ObjectName, int], bytes] = OrderedDict()
         self._frame_bytes = 0
-        self._hints: Mapping[int, ObjectName] | None = None if hinted else {}
+        self._hints: Mapping[int, ObjectName] | None = None if thorough is None else {}
         self._places: _Places | None = None
 
     def chunk(self, chunk: ChunkId, kind: ChunkKind) -> bytes:
@@ -135,6 +155,8 @@ class ChunkReader:
             raise IntegrityError(reason, "a chunk is of another kind than what names it says")
         ordinal = pack.frame_of(number)
         frame = self._frame(pack, ordinal)
+        if self._thorough is not None and ordinal in self._thorough.of(pack.pin):
+            return pack.cut_checked(frame, ordinal, number)
         if of is not None and pack.keys is self._own_keys():
             return pack.cut_file(frame, ordinal, number, of)
         return pack.cut_chunk(frame, ordinal, number)
@@ -153,6 +175,8 @@ class ChunkReader:
             self._permit()  # ingest 6.1
             self._is_permitted = True
         plain = pack.read_frame(ordinal, self._repository.keys.need_identity())
+        if self._thorough is not None and pack.is_whole(plain, ordinal):
+            self._thorough.note(pack.pin, ordinal)
         self._frames[key] = plain
         self._frame_bytes += len(plain)
         while self._frame_bytes > FRAMES_MAX_BYTES and len(self._frames) > 1:

@@ -1,6 +1,8 @@
 """The corners of verify: broken chains, odd listings, and what is decrypted how often."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,9 +12,15 @@ from durarepo.core.limits import PATH_MAX_BYTES, TREE_MAX_DEPTH
 from durarepo.core.names import ChunkId, Digest, Sequence
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Nested, Root
+from durarepo.format.pack import PackIndex
 from durarepo.local.statefiles import HighWater, StateFiles
+from durarepo.operations import verify
 from durarepo.operations.verify import Level
+from durarepo.repository import inspection, openpack
 from durarepo.repository.listingwalk import ListingWalk
+from durarepo.repository.reader import ChunkReader
+from durarepo.repository.restorer import file_pieces
+from durarepo.sealing import CheckedFrame, open_frame
 from tests.adversary.scene import NOW, ROOT, Scene
 from tests.interop import miniwriter as mini
 from tests.unit.operations.test_verify import (
@@ -135,15 +143,71 @@ def test_a_damaged_header_takes_the_whole_pack_with_it(scene: Scene) -> None:
     assert found(look(scene)) == [(name, "corrupt", (ROOT,))]
 
 
-def test_no_frame_is_decrypted_twice_and_none_before_the_time_is_asked(
+def test_no_frame_is_decrypted_for_its_pack_that_was_decrypted_for_a_file(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks of large files are read by way of the file; a frame of them alone is left out."""
-    opened = calls_of(monkeypatch, "open_frame")
+    """Listings, large files and packs share frames; to open all of them again doubles the cost."""
+    opened: dict[ModuleType, list[tuple[bytes, int]]] = {inspection: [], openpack: []}
+
+    def note(module: ModuleType) -> None:
+        def noted(checked: CheckedFrame, index: PackIndex, pack_key: bytes) -> bytes:
+            opened[module].append((index.header_digest, checked.ordinal))
+            return open_frame(checked, index, pack_key)
+
+        monkeypatch.setattr(module, "open_frame", noted)
+
+    note(inspection)
+    note(openpack)
 
     result = look(scene, Level.DATA)
 
-    assert (result.ok, result.frames, len(opened)) == (True, 7, 5)
+    by_packs, by_files = opened[inspection], set(opened[openpack])
+    assert by_files.isdisjoint(by_packs)
+    assert (result.frames, len(by_files) + len(by_packs)) == (7, 7)
+    assert len(by_packs) == 3  # small files, which lie in frames of their own here
+
+
+def test_of_a_half_only_those_large_files_are_read_that_begin_in_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A share of the bytes each night must not become all large files each night."""
+    read: list[bytes] = []
+
+    def noted(reader: ChunkReader, entry: Entry, path: bytes) -> Iterator[bytes | int]:
+        read.append(path)
+        return file_pieces(reader, entry, path)
+
+    monkeypatch.setattr(verify, "file_pieces", noted)
+
+    first = look(scene, Level.DATA, percent=50)
+    second = look(scene, Level.DATA, percent=50, clock=lambda: NOW + 1)
+
+    assert (first.ok, second.ok) == (True, True)
+    assert read == [ROOT + b"/d/big"]
+
+
+def test_a_small_file_beside_the_chunks_of_a_large_one_is_checked(tmp_path: Path) -> None:
+    """A frame that was read for a large file is not looked at again, if all of it is good."""
+    scene = Scene(tmp_path)
+    children = {
+        b"a": mini.file(b"alpha", b"omega"),
+        b"b": mini.file(b"beta!"),
+        b"c": mini.file(b"gamma"),
+    }
+    chunks, nested = one_root(scene, children)
+    data = [one for one in chunks.new.values() if one[0] == mini.DATA]
+    trees = [one for one in chunks.new.values() if one[0] != mini.DATA]
+    pack = scene.stream.store(
+        chunks,
+        frames=lambda _: [mini.Frame(data), mini.Frame(trees)],
+        edits={"ids": lambda ids: [[*ids[0][:2], ids[0][3], ids[0][2]], *ids[1:]]},
+    )
+    assert pack is not None
+    scene.stream.commit_nested(nested)
+    scene.lay_out()
+
+    paths = tuple(ROOT + b"/" + name for name in children)
+    assert found(look(scene, Level.DATA)) == [(pack.name.hex(), "corrupt", paths)]
 
 
 def test_the_time_is_asked_again_before_packs_are_decrypted(
