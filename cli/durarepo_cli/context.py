@@ -44,6 +44,7 @@ class Session:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     repository_option: str | None = None
     progress_mode: str = "auto"
+    _is_crypto_checked: bool = field(default=False, init=False)
 
     @property
     def bases(self) -> Bases:
@@ -84,6 +85,16 @@ class Session:
         stream = parse_configuration(text, place=place).stream
         return places_of(stream, bases=bases, repository=repository)
 
+    def check_crypto(self) -> None:
+        """Check the crypto package, which is done before it is imported, and once a run.
+
+        Raises:
+            KeyMaterialError: ``crypto-pin``.
+        """
+        if not self._is_crypto_checked:
+            check_crypto_package()
+            self._is_crypto_checked = True
+
     def open(self) -> "Repository":
         """Return the repository that is meant, open; the crypto package is checked before.
 
@@ -91,7 +102,7 @@ class Session:
             DurarepoError: as `places` and `open_repository` say.
         """
         places = self.places()
-        check_crypto_package()
+        self.check_crypto()
         # Not before the check: this imports the package.
         from durarepo.repository.repository import open_repository  # noqa: PLC0415
 

@@ -14,7 +14,6 @@ from importlib import import_module
 import click
 
 from durarepo.core.errors import ConfigurationError, DurarepoError
-from durarepo.local.cryptopin import check_crypto_package
 from durarepo_cli.command import Group, version_option
 from durarepo_cli.context import Session
 from durarepo_cli.exits import Exit, exit_of, first_of
@@ -80,12 +79,11 @@ class Program(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, imported now; None for an unknown name."""
-        del ctx
         row = COMMANDS.get(cmd_name)
         if row is None:
             return None
         if row.uses_keys:
-            check_crypto_package()
+            (ctx.find_object(Session) or ctx.fail("no session")).check_crypto()
         command = import_module(f"durarepo_cli.commands.{row.module}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"module of '{cmd_name}' holds no command")

@@ -46,6 +46,27 @@ def test_a_quick_command_imports_nothing_heavy(fresh: Cli, call: list[str]) -> N
     assert "durarepo.operations.snapshot" not in found
 
 
+def test_the_crypto_package_is_checked_once_a_run(fresh: Cli) -> None:
+    """It is the dearest step of a command that only lists."""
+    program = (
+        "import sys, atexit\n"
+        "from durarepo.local import cryptopin\n"
+        "check, calls = cryptopin.check_crypto_package, []\n"
+        "cryptopin.check_crypto_package = lambda: calls.append(check())\n"
+        "atexit.register(lambda: sys.stderr.write(repr(calls)))\n"
+        "from durarepo_cli.main import main\n"
+        "sys.exit(main(['log']))\n"
+    )
+    command = fresh.command()[:-2]
+
+    done = subprocess.run(
+        [*command, "-c", program], env=fresh.environment, capture_output=True, check=False
+    )
+
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == b"[None]"
+
+
 def test_help_imports_no_command(cli: Cli) -> None:
     """The table knows the names; help works even where a command is broken."""
     found = _modules(cli, "--help")
