@@ -5,10 +5,8 @@ keys only after the crypto package has been checked. Source: spec/cli.md 2 and 4
 Start at `run`.
 """
 
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -96,6 +94,8 @@ class Program(Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from difflib import get_close_matches  # noqa: PLC0415 - for wrong calls alone
+
             near = _ALIKE.get(args[0]) or next(iter(get_close_matches(args[0], COMMANDS)), None)
             if near is None:
                 raise
@@ -172,5 +172,7 @@ def _bug(error: Exception) -> BugError:
 
 def _places(error: Exception) -> list[str]:
     """Return where an exception came through: files and lines, no values."""
+    import traceback  # noqa: PLC0415 - no run that goes well needs it
+
     frames = traceback.extract_tb(error.__traceback__, limit=-8)
     return [f"at {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
