@@ -11,9 +11,10 @@ from tests.cli.harness import TOP, Cli
 HEAVY = {
     *("asyncio", "concurrent.futures", "dulwich", "importlib.metadata", "multiprocessing"),
     *("numpy", "pygit2", "sqlite_utils", "ssl", "unittest", "urllib.request", "email", "http"),
-    *("cryptography.x509", "tempfile", "difflib", "traceback", "ctypes"),
+    *("cryptography.x509", "tempfile", "difflib", "traceback"),
 }
 NOT_FOR_LOG = {
+    "ctypes",
     *("durarepo.chunking.chunker", "durarepo.local.work"),
     *("durarepo.repository.reader", "durarepo.repository.scratch", "durarepo.repository.writer"),
     *("durarepo.source.walk", "durarepo.source.reading", "pyfastcdc"),
