@@ -42,10 +42,12 @@ from durarepo.repository.scratch_folders import Frame, ScratchFolders
 from durarepo.repository.scratch_metadata import MetadataWriter
 from durarepo.repository.scratch_place import exists_at, store_error
 from durarepo.repository.scratch_staging import Staging, StagingKeeper
+from durarepo.source.sqlitestate import is_sidecar
 from durarepo.store.atomic import shown
 
 COMPONENTS: Final = b"components"
-_NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAGIC_BYTES: Final = 16
+_NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _SPECIAL: Final = {
     FileType.FIFO: stat.S_IFIFO,
     FileType.SOCKET: stat.S_IFSOCK,
@@ -238,6 +240,7 @@ class ScratchBuilder:
             raise self._folders.not_made(error, entry.name) from error
         try:
             self._fill(fd, entry, pieces)
+            self._check_log(frame, entry, fd)
         except BaseException:
             self._drop(frame, entry.name, fd)
             raise
@@ -295,7 +298,7 @@ class ScratchBuilder:
                 f"{shown(first.entry.name)} and differs from it",
                 hint="restore it as a file of its own",
             )
-        self._check_sidecar(frame, entry)
+        self._check_linked_log(frame, entry, first)
         try:
             _link(self._staging.links_fd, first.pooled, frame.fd, entry.name)
         except OSError as error:
@@ -402,20 +405,45 @@ class ScratchBuilder:
 
     def _check_sidecar(self, frame: Frame, entry: Entry) -> None:
         """Never let SQLite find a log beside a copied database (each was taken by itself)."""
-        name = entry.name
-        is_mixed = name.endswith(SIDECARS) and any(
-            name.endswith(s) and name.removesuffix(s) in frame.databases for s in SIDECARS
-        )
         if entry.consistency is Consistency.SQLITE_BACKUP:
-            beside = [name + s for s in SIDECARS if is_name(name + s)]
-            is_mixed = is_mixed or any(exists_at(frame.fd, log) for log in beside)
-        if is_mixed:
-            raise IntegrityError(
-                "sidecar",
-                f"{self._folders.show(name)} and a database stand side by side that do not "
-                "belong together",
-                hint="restore the database alone, by its path",
-            )
+            beside = [entry.name + s for s in SIDECARS if is_name(entry.name + s)]
+            if any(exists_at(frame.fd, log) for log in beside):
+                raise self._mixed(entry.name)
+
+    def _check_log(self, frame: Frame, entry: Entry, fd: int) -> None:
+        """Refuse what SQLite would take for the log of a database beside it; a name is not enough.
+
+        Work that is only named like a sidecar is restored like any other file.
+        """
+        is_beside = any(
+            entry.name.endswith(s) and entry.name.removesuffix(s) in frame.databases
+            for s in SIDECARS
+        )
+        if is_beside and entry.size:
+            first_bytes = os.pread(fd, _MAGIC_BYTES, 0)
+            if is_sidecar(entry.name, first_bytes, entry.size):
+                raise self._mixed(entry.name)
+
+    def _check_linked_log(self, frame: Frame, entry: Entry, first: Linkable) -> None:
+        if not entry.name.endswith(SIDECARS) or entry.type is not FileType.FILE:
+            return
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(first.pooled, flags, dir_fd=self._staging.links_fd)
+        except OSError as error:
+            raise self._folders.not_made(error, entry.name) from error
+        try:
+            self._check_log(frame, entry, fd)
+        finally:
+            os.close(fd)
+
+    def _mixed(self, name: bytes) -> IntegrityError:
+        return IntegrityError(
+            "sidecar",
+            f"{self._folders.show(name)} and a database stand side by side that do not "
+            "belong together",
+            hint="restore the database alone, by its path",
+        )
 
     def _fill(self, fd: int, entry: Entry, pieces: Iterable[bytes | int]) -> None:
         try:

@@ -30,7 +30,7 @@ from durarepo.format.tree import (
 )
 from durarepo.local.catalog import Catalog, DirRow
 from durarepo.repository.chunks import ChunkSink, decode_owners, encode_owners
-from durarepo.repository.contents import FileKeeper, Kept
+from durarepo.repository.contents import FileKeeper, Kept, first_bytes
 from durarepo.repository.listing import (
     NEVER_EQUAL,
     Line,
@@ -46,6 +46,7 @@ from durarepo.repository.listing import (
 from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Notes, Tally, decode_notes
 from durarepo.source.mounts import MountTable
+from durarepo.source.sqlitestate import is_sidecar
 from durarepo.source.walk import Enter, Leave, Listed, Trouble, TroubleKind, WalkRules, walk
 
 RULE_SIDECAR = "sqlite-sidecar"
@@ -201,8 +202,7 @@ class TreeKeeper:
         databases: set[bytes] = set()
         for listed in event.names:
             name, found = listed
-            base = sidecar_base(name)
-            if base is not None and base in databases and stat_bits.S_ISREG(found.st_mode):
+            if sidecar_base(name) in databases and self._is_sidecar(event, listed):
                 young = is_young_content(found, self._started_ns)
                 opened.items.append(_Item(Line(name, NEVER_EQUAL if young else records[name])))
                 self._note_sidecar(opened, name)
@@ -215,6 +215,14 @@ class TreeKeeper:
             if self._has_sidecar(name, records) and _is_database(item):
                 databases.add(name)
             opened.items.append(item)
+
+    @staticmethod
+    def _is_sidecar(event: Enter, listed: Listed) -> bool:
+        """Return whether what lies beside a database is its sidecar, and not work of that name."""
+        name, found = listed
+        if not stat_bits.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            return False
+        return is_sidecar(name, first_bytes(event.fd, name), found.st_size)
 
     def _believed(self, found: os.stat_result, record: bytes) -> bytes:
         return NEVER_EQUAL if is_young(found, self._started_ns) else record

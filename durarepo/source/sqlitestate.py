@@ -50,6 +50,13 @@ _UNCHECKED = {
 INTEGRITY_MAX_BYTES = 128 * MIB
 """Up to here a copy gets the full check (about 4 s per GB), above it the quick one (0.8 s)."""
 
+_SIDECAR_STARTS: dict[bytes, tuple[tuple[bytes, ...], bool]] = {
+    b"-wal": ((b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"), False),
+    b"-shm": ((bytes.fromhex("18e22d00"), bytes.fromhex("002de218")), True),
+    b"-journal": ((bytes.fromhex("d9d505f920a163d7"),), True),
+}
+"""How each sidecar begins, and whether SQLite leaves one whose beginning is zeros."""
+
 _HEADER_BYTES = 100
 _GREATEST_PAGE_BYTES = 65536
 
@@ -114,7 +121,8 @@ class DatabaseCopy:
 class Damaged:
     """No copy can be vouched for: the caller keeps the raw bytes, which is an omission.
 
-    ``reason``: locked, changing, malformed, not-a-database, check-failed, unreadable or refused.
+    ``reason``: locked, changing, malformed, not-a-database, check-failed, trailing-bytes,
+    unreadable or refused.
     """
 
     reason: str
@@ -128,6 +136,23 @@ def is_sqlite(first_bytes: bytes) -> bool:
 def sidecar_names(name: bytes) -> tuple[bytes, bytes, bytes]:
     """Return the names of the files that SQLite keeps beside a database; never backed up."""
     return name + WAL, name + SHM, name + JOURNAL
+
+
+def is_sidecar(name: bytes, first_bytes: bytes, size: int) -> bool:
+    """Return whether a file beside a database is what its name says SQLite keeps there.
+
+    Args:
+        name: ends in ``-wal``, ``-shm`` or ``-journal``.
+        first_bytes: its first 16 bytes.
+        size: its size in bytes; an empty one holds nothing.
+
+    Source: sqlite.org/fileformat2.html 3 and 4, sqlite.org/walformat.html 2.1.
+    """
+    if size == 0:
+        return True
+    starts, may_be_zeroed = _SIDECAR_STARTS[name[name.rfind(b"-") :]]
+    zeroed = may_be_zeroed and len(first_bytes) > 0 and not any(first_bytes)
+    return zeroed or first_bytes.startswith(starts)
 
 
 def database_state(
@@ -308,6 +333,8 @@ def _checked(copy: bytes, source: DatabaseFiles) -> DatabaseCopy | Damaged:
     page_size = _GREATEST_PAGE_BYTES if page_size == 1 else page_size
     if not is_sqlite(header) or page_size == 0:
         return Damaged(reason="not-a-database")
+    if _has_more(source, size, page_size):
+        return Damaged(reason="trailing-bytes")
     check = _check(copy, size)
     if check is None:
         return Damaged(reason="check-failed")
@@ -320,6 +347,16 @@ def _checked(copy: bytes, source: DatabaseFiles) -> DatabaseCopy | Damaged:
         user_version=int.from_bytes(header[60:64], "big", signed=True),
         check=check,
     )
+
+
+def _has_more(source: DatabaseFiles, size: int, page_size: int) -> bool:
+    """Return whether the main file holds bytes behind its pages, which no copy would have."""
+    main, log, journal = source.look(), source.look(WAL), source.look(JOURNAL)
+    if main is None:
+        return False
+    sizes = (source.stat.st_size, main.st_size)
+    at_rest = not any(one is not None and one.st_size for one in (log, journal))
+    return all(one % page_size for one in sizes) or (at_rest and min(sizes) > size)
 
 
 def _bound(reader: sqlite3.Connection, size: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from durarepo.core.entries import Consistency
 from durarepo.repository import contents
 from durarepo.source.sqlitestate import Damaged, capture_database
-from tests.machines.stream import Stream, fill
+from tests.machines.stream import Stream, fill, omissions
 
 
 @pytest.fixture
@@ -218,3 +218,41 @@ def test_an_insert_stores_few_pages(stream: Stream) -> None:
 
     assert first.new_bytes > 8_000_000
     assert second.new_bytes < 200_000
+
+
+def test_work_that_is_named_like_a_sidecar_is_kept(tmp_path: Path) -> None:
+    """A name alone proves nothing: notes beside a database of that name are work (A1d)."""
+    stream = Stream(tmp_path)
+    _make(stream.root / "notes")
+    _make(stream.root / "notes-shm")
+    fill(stream.root, {"notes-wal": b"a list of walls", "notes-journal": b"dear journal"})
+
+    result = stream.snapshot()
+
+    assert (result.status, result.excluded) == ("ok", 0)
+    restored = stream.restored_root()
+    assert (restored / "notes-wal").read_bytes() == b"a list of walls"
+    assert (restored / "notes-journal").read_bytes() == b"dear journal"
+    assert (restored / "notes-shm").exists()
+
+
+@pytest.mark.parametrize("more", [b"x" * 100, b"x" * 4096])
+def test_bytes_behind_the_pages_of_a_database_are_not_dropped(tmp_path: Path, more: bytes) -> None:
+    """A copy through SQLite has the pages alone; what follows them is somebody's content."""
+    stream = Stream(tmp_path)
+    _make(stream.root / "trail.db")
+    with (stream.root / "trail.db").open("ab") as file:
+        file.write(more)
+    whole = (stream.root / "trail.db").read_bytes()
+
+    result = stream.snapshot()
+
+    assert [line.rule for line in omissions(result)] == ["database-trailing-bytes"]
+    assert (stream.restored_root() / "trail.db").read_bytes() == whole
+
+
+def _make(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE t (a)")
+        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(50)])
+        database.commit()

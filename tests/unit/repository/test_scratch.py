@@ -941,25 +941,46 @@ def test_twins_by_case_and_by_unicode_form_are_two_files(place: bytes) -> None:
         assert Path(os.fsdecode(out + b"/r/" + name)).read_bytes() == name
 
 
-@pytest.mark.parametrize("suffix", [b"-wal", b"-shm", b"-journal"])
+@pytest.mark.parametrize(
+    ("suffix", "log"),
+    [
+        (b"-wal", b"\x37\x7f\x06\x82"),
+        (b"-shm", bytes.fromhex("18e22d00")),
+        (b"-journal", bytes.fromhex("d9d505f920a163d7")),
+    ],
+)
 @pytest.mark.parametrize("first", ["database", "sidecar"])
 def test_a_copied_database_never_stands_beside_a_log(
-    place: bytes, suffix: bytes, first: str
+    place: bytes, suffix: bytes, log: bytes, first: str
 ) -> None:
     """SQLite would replay a foreign log into the copy (X7)."""
     database = entry(b"db", consistency=Consistency.SQLITE_BACKUP)
-    pair = [database, entry(b"db" + suffix)]
+    pair = [database, entry(b"db" + suffix, size=len(log))]
+    contents = [b"abc", log]
     if first == "sidecar":
         pair.reverse()
+        contents.reverse()
     with begin(place) as builder:
         builder.enter_root(b"/r", folder())
-        builder.add_file(pair[0], [b"abc"])
-        assert code_of(lambda: builder.add_file(pair[1], [b"abc"])) == "integrity.sidecar"
+        builder.add_file(pair[0], [contents[0]])
+        assert code_of(lambda: builder.add_file(pair[1], [contents[1]])) == "integrity.sidecar"
         builder.enter(folder(b"elsewhere"))
         builder.add_file(entry(b"db" + suffix), [b"abc"])
         builder.leave()
         builder.add_file(entry(b"plain"), [b"abc"])
         builder.add_file(entry(b"plain" + suffix), [b"abc"])
+
+
+def test_work_that_is_named_like_a_log_is_restored_beside_its_database(place: bytes) -> None:
+    """A snapshot keeps notes of that name; a restore that refuses them would lose them."""
+    builder = begin(place)
+    builder.enter_root(b"/r", folder())
+    builder.add_file(entry(b"db", consistency=Consistency.SQLITE_BACKUP), [b"abc"])
+    for suffix in (b"-journal", b"-shm", b"-wal"):
+        builder.add_file(entry(b"db" + suffix), [b"abc"])
+    out = done(builder)
+
+    assert len(os.listdir(out + b"/r")) == 4
 
 
 def test_a_database_with_the_longest_name_can_have_no_log_beside_it(place: bytes) -> None:
