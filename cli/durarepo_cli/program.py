@@ -12,6 +12,7 @@ from importlib import import_module
 import click
 
 from durarepo.core.errors import ConfigurationError, DurarepoError
+from durarepo.local.cryptopin import check_crypto_package
 from durarepo_cli.command import Group, version_option
 from durarepo_cli.context import Session
 from durarepo_cli.exits import Exit, exit_of, first_of
@@ -81,7 +82,8 @@ class Program(Group):
         if row is None:
             return None
         if row.uses_keys:
-            (ctx.find_object(Session) or ctx.fail("no session")).check_crypto()
+            session = ctx.find_object(Session)
+            check_crypto_package() if session is None else session.check_crypto()
         command = import_module(f"durarepo_cli.commands.{row.module}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"module of '{cmd_name}' holds no command")
