@@ -5,6 +5,7 @@ Source: spec/cli.md (omissions; exit code 13), spec/format.md 12 (law 6). Start 
 
 import os
 import stat
+from contextlib import suppress
 
 from durarepo.core.errors import ConfigurationError, SourceError
 from durarepo.core.limits import MIB
@@ -14,6 +15,7 @@ from durarepo.local.space import check_space, free_space
 from durarepo.policy.patterns import PatternRule
 from durarepo.repository.listing import record_of, stat_record
 from durarepo.repository.repository import Repository
+from durarepo.repository.scratch_place import can_sync_disk, sync_disk
 from durarepo.source.mounts import MountTable
 from durarepo.source.opening import open_root
 from durarepo.source.walk import Enter, WalkRules, walk
@@ -45,6 +47,7 @@ class Roots:
         for root in self._repository.configuration.roots:
             fd = open_root(root.path)
             try:
+                _write_back(fd)
                 is_empty = not os.listdir(fd)
             except OSError as error:
                 raise SourceError(
@@ -98,6 +101,18 @@ class Roots:
             one_filesystem=root.one_filesystem,
             own_state=_identities(places.repository, places.state, places.keys),
         )
+
+
+def _write_back(fd: int) -> None:
+    """Have the kernel write back the disk of a root.
+
+    A store to a mapped page moves a file's times only if it is the first since the page was
+    written back; without this a later one could look like no change. Disks that never write
+    back (tmpfs) stay without that proof (spec/threat-model.md, limits).
+    """
+    if can_sync_disk():
+        with suppress(OSError):
+            sync_disk(fd)
 
 
 def _identities(*paths: bytes) -> frozenset[tuple[int, int]]:

@@ -131,6 +131,7 @@ class TreeKeeper:
         self._stack: list[_Open] = []
         self._root: _Child | None = None
         self._live_pins: dict[bytes, bool] = {}
+        self._visited: list[tuple[bytes, int]] = []
         self.resumed: Mapping[bytes, Resumed] = {}
         self.on_file: Callable[[bytes, Line], None] | None = None
         self.is_spent: Callable[[], bool] = lambda: False
@@ -159,6 +160,7 @@ class TreeKeeper:
                     self._note_trouble(event)
         if described is None or self._root is None:
             raise _root_unreadable(path)
+        self._note_moved_in(rules)
         root = self._empty_child() if self._root.tree is None else self._root
         self._note_omission(path, described)
         self._tally.owners.update(described.owners)
@@ -181,6 +183,7 @@ class TreeKeeper:
             listed=event.names,
         )
         self._stack.append(opened)
+        self._visited.append((event.path, event.stat.st_mtime_ns))
         for name, rule in event.excluded:
             self._tally.add_line(
                 OmissionClass.EXCLUSION, _joined(event.path, name), rule, _PATH_STAGE
@@ -374,6 +377,28 @@ class TreeKeeper:
             self._stack[-1].children[name] = child
         else:
             self._root = child
+
+    def _note_moved_in(self, rules: WalkRules) -> None:
+        """Note what was moved, while the walk ran, to where it had been already.
+
+        What is new since the run began belongs to the next one. What is older was there all the
+        time, and this snapshot may hold it nowhere; its change time tells that it was moved.
+        """
+        for path, mtime_ns in self._visited:
+            try:
+                if os.lstat(path).st_mtime_ns == mtime_ns:
+                    continue
+                with os.scandir(path) as entries:
+                    found = [(os.fsencode(e.name), e.stat(follow_symlinks=False)) for e in entries]
+            except OSError:
+                continue  # it is gone by now
+            for name, now in found:
+                was_moved = now.st_mtime_ns < self._started_ns <= now.st_ctime_ns
+                excluded = rules.is_excluded and rules.is_excluded(path, name, now)
+                if was_moved and not excluded:
+                    moved = _joined(path, name)
+                    self._tally.add_line(OmissionClass.OMISSION, moved, "moved-in", _READ_STAGE)
+        self._visited.clear()
 
     def _leave_unchanged(self, opened: _Open, row: DirRow) -> _Child:
         self._tally.files += row.files

@@ -1,5 +1,6 @@
 """What counts as unchanged, what is left out, and what counts against a run."""
 
+import mmap
 import os
 import shutil
 import time
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from durarepo.core.errors import SourceError, StoreError
+from durarepo.core.progress import SilentProgress
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import LedgerLine, OmissionClass, encode_ledger, parse_ledger
 from durarepo.format.tree import encode_entry
 from durarepo.local.configuration import parse_configuration
+from durarepo.operations.snapshot import SnapshotRequest, snapshot
 from durarepo.repository import treekeeper
 from durarepo.repository.chunks import ChunkSink
 from durarepo.source import sqlitestate
@@ -669,3 +672,41 @@ def test_a_full_work_folder_is_an_error_of_the_store(
 def test_the_clock_of_a_test_is_ahead_of_what_was_just_made() -> None:
     """Otherwise every file here would count as young, and nothing would be tried."""
     assert later() >= int(time.time()) + 9
+
+
+def test_a_folder_moved_where_the_walk_has_been_is_told(stream: Stream) -> None:
+    """It existed all the time and is in no listing: silence would make the snapshot a lie."""
+    for name in ("a", "m", "z/project"):
+        (stream.root / name).mkdir(parents=True)
+    fill(stream.root, {"m/trigger": b"t", "z/project/thesis": b"years of work"})
+    for path in (stream.root / "z/project/thesis", stream.root / "z/project"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    stream.clock = lambda: int(time.time())
+
+    class Moving(SilentProgress):
+        """Moves the folder once the first one has been left."""
+
+        def update(self, *_: object) -> None:
+            if (stream.root / "z/project").exists():
+                (stream.root / "z/project").rename(stream.root / "a/project")
+
+    with stream.open() as repository:
+        result = snapshot(repository, SnapshotRequest(), clock=stream.clock, progress=Moving())
+
+    assert result.status == "omissions"
+    moved = bytes(stream.root / "a/project")
+    assert [(one.path, one.rule) for one in omissions(result)] == [(moved, "moved-in")]
+
+
+def test_a_store_to_a_mapped_page_is_seen(stream: Stream) -> None:
+    """A page that is dirty already takes a store without a word to the file's times."""
+    path = stream.root / "mapped"
+    path.write_bytes(b"A" * 8192)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 8192) as pages:
+        pages[0:5] = b"AAAAB"
+        time.sleep(2.1)
+        stream.snapshot()
+        pages[0:5] = b"BBBBB"
+        stream.snapshot()
+
+    assert (stream.restored_root() / "mapped").read_bytes()[:5] == b"BBBBB"
