@@ -23,7 +23,7 @@ from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Nested, Pin, parse_ledger
 from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
 from durarepo.local.checked import CheckedPacks
-from durarepo.local.lastverify import LastVerify, Outcome
+from durarepo.local.lastverify import LastVerify, Outcome, PackFinding
 from durarepo.policy.freshness import check_clock
 from durarepo.repository.chain import Chain
 from durarepo.repository.chaincheck import check_chain
@@ -135,20 +135,20 @@ def verify(
         run.look_at_the_rest()
     found = run.result()
     if store is None:
-        _note(repository, found, request, at=run.began)
+        _note(repository, found, request, run)
     return found
 
 
-def _note(repository: Repository, found: Verified, request: VerifyRequest, *, at: int) -> None:
+def _note(repository: Repository, found: Verified, request: VerifyRequest, run: "_Run") -> None:
     outcome = Outcome(
         level=found.level.value,
         is_share=request.percent is not None,
-        at=at,
+        at=run.began,
         ok=found.ok,
         problems=len(found.problems),
     )
     try:
-        LastVerify(repository.places.state).note(outcome)
+        LastVerify(repository.places.state).note(outcome, run.pack_findings())
     except StoreError:
         return  # what was found is worth more than the note of it
 
@@ -256,7 +256,7 @@ class _Run:
 
     def check_packs(self, progress: Progress) -> None:
         """Read every pinned pack once."""
-        restorable = {pin for one in self._restorable for pin in one.manifest.statement.pins}
+        restorable = self._restorable_pins()
         if self._restorable:
             self._permit()
         total, done = sum(pin.size for pin in self._chain.pins), 0
@@ -273,6 +273,9 @@ class _Run:
             self._reports[report.pin] = report
             done += report.pin.size
             progress.update(len(self._reports), done, total)
+
+    def _restorable_pins(self) -> set[Pin]:
+        return {pin for one in self._restorable for pin in one.manifest.statement.pins}
 
     def _keys_of(self, pin: Pin) -> EpochKeys:
         return self._opener.keys(self._opener.epoch_of(pin.registry_version))
@@ -294,6 +297,17 @@ class _Run:
         if good:
             pinned = {pin.name for pin in self._chain.pins}
             CheckedPacks(self._repository.places.state).note(good, self._now, pinned=pinned)
+
+    def pack_findings(self) -> dict[ObjectName, PackFinding]:
+        """Return what each pack was found to be, and how closely it was looked into."""
+        decrypted = self._chosen & self._restorable_pins()
+        return {
+            pin.name: PackFinding(
+                is_bad=report.kind is not None,
+                level=(Level.DATA if pin in decrypted else Level.PACKS).value,
+            )
+            for pin, report in self._reports.items()
+        }
 
     # --- files ---
 

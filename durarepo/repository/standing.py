@@ -16,6 +16,7 @@ from durarepo.core.names import ZERO_DIGEST, Digest, ObjectName, Sequence, Signe
 from durarepo.format.canonical import Value, decode, encode
 from durarepo.format.manifest import Pin, SnapshotType, Statement, parse_statement
 from durarepo.local.journal import Journal
+from durarepo.local.lastverify import LastVerify
 from durarepo.local.statefiles import (
     HighWater,
     LivePin,
@@ -192,11 +193,17 @@ def _pinned(live: LivePins | None) -> set[ObjectName]:
 def _present(
     repository: Repository, manifests: list[PinnedManifest | None]
 ) -> dict[ObjectName, Pin]:
-    """Return the pinned packs that are there, with their size (law 3)."""
+    """Return the pinned packs that are there, with their size (law 3).
+
+    One that a verification found bad is left out, so that its chunks are stored anew.
+    """
+    bad = LastVerify(repository.places.state).bad_packs()
     found: dict[ObjectName, Pin] = {}
     for manifest in manifests:
         for one in () if manifest is None else manifest.pins:
-            if one.pack not in found and repository.store.stat(one.pack) == one.size_bytes:
+            if one.pack in found or one.pack in bad:
+                continue
+            if repository.store.stat(one.pack) == one.size_bytes:
                 found[one.pack] = Pin(
                     name=one.pack,
                     size=one.size_bytes,

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from durarepo.core.errors import StoreError, TrustError
 from durarepo.core.limits import MIB, SIZE_CLASSES
 from durarepo.core.names import ChunkId
+from durarepo.core.progress import SilentProgress
 from durarepo.crypto import primitives
 from durarepo.format.layout import ChunkKind, Compartment
 from durarepo.format.manifest import Pin
+from durarepo.operations.verify import Verified, VerifyRequest, verify
 from durarepo.repository import publisher
 from durarepo.repository.writer import NewPack, PackTerms, PackWriter
 from durarepo.sealing import PackSealer
@@ -371,3 +373,32 @@ def test_a_catalogue_that_is_no_catalogue_is_set_aside(stream: Stream, content: 
     result = stream.snapshot()
 
     assert (result.status, result.sequence, result.new_chunks) == ("ok", 2, 0)
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt"])
+def test_what_verify_found_bad_is_stored_anew_by_the_next_snapshot(
+    stream: Stream, damage: str
+) -> None:
+    """Otherwise every later snapshot of an unchanged file is as broken as the first."""
+    fill(stream.root, {"a": os.urandom(5000), "d/b": os.urandom(5000)})
+    stream.snapshot()
+    for pin in stream.statements()[1].pins:
+        path = stream.object_path(pin.name)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 4] ^= 1
+        path.unlink()
+        if damage == "corrupt":
+            path.write_bytes(data)
+    before = _verify(stream)
+
+    stream.snapshot()
+
+    after = _verify(stream)
+    assert (before.ok, before.newest_whole) == (False, False)
+    assert (after.ok, after.newest_whole, after.head) == (False, True, 2)
+    stream.check_restores()
+
+
+def _verify(stream: Stream) -> Verified:
+    with stream.open() as repository:
+        return verify(repository, VerifyRequest(), clock=stream.clock, progress=SilentProgress())
