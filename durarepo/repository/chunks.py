@@ -1,14 +1,15 @@
 """Which chunks are known, where, and what a run has added: naming, skipping, writing.
 
 A chunk counts as known only in a pack that the head or the last complete manifest pins and that
-is there with its size, or in one that this run wrote or took over (law 3). What an entry needs
+is there with its size, or in one that this run wrote or took over (law 3), and only if the index
+of that pack says so too: the catalogue alone is not believed. What an entry needs
 is told as *owners*: minus the row id of a pack, or the number of a group. A group is what went
 into one frame; it ends up in one pack, or in two if the frame was cut to fill a pack.
 Source: spec/format.md 4, 9 and 12. Start at `ChunkSink.put`.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from durarepo.core.names import ChunkId
 from durarepo.format.layout import ChunkKind
@@ -16,6 +17,9 @@ from durarepo.format.manifest import Pin
 from durarepo.local.catalog import Catalog
 from durarepo.repository.writer import NewPack, PackWriter
 from durarepo.sealing import ChunkNamer
+
+Confirm = Callable[[Pin, int, ChunkId], bool]
+"""Tells whether the index of a pack has a chunk at a number."""
 
 _KEY_BYTES = 16
 _REMEMBERED_MAX = 200_000
@@ -36,16 +40,20 @@ def decode_owners(data: bytes) -> Sequence[int]:
 class ChunkSink:
     """Takes the chunks of one run; stores each that is not known yet."""
 
-    def __init__(self, catalog: Catalog, *, namer: ChunkNamer, live: dict[int, Pin]) -> None:
+    def __init__(
+        self, catalog: Catalog, *, namer: ChunkNamer, live: dict[int, Pin], confirm: Confirm
+    ) -> None:
         """Prepare.
 
         Args:
             catalog: where chunks of live packs are looked up.
             namer: gives ids.
             live: row id -> pin of the packs that count.
+            confirm: asked before a chunk counts as known by the catalogue.
         """
         self._catalog = catalog
         self._namer = namer
+        self._confirm = confirm
         self.packs = live
         self.new_packs: list[int] = []
         self.new_chunks = 0
@@ -93,7 +101,8 @@ class ChunkSink:
         if owner is None and self._asks:
             found = self._catalog.find_chunk(chunk)
             if found is not None and found[0] in self.packs:
-                owner = -found[0]
+                row, number = found
+                owner = -row if self._confirm(self.packs[row], number, chunk) else None
         return owner
 
     def note_pack(self, new: NewPack) -> int:

@@ -3,16 +3,17 @@
 Needs the naming key only, so it works on a put-only machine and after catalog.db was deleted.
 Where the state was lost too, no pin is known: then a pack counts if the SHA-256 of all its bytes
 is its name. Source: spec/format.md 12 (law 5), spec/ingest.md 5.4.
-Start at `ensure_packs` and `find_unpinned`.
+Start at `ensure_packs`, `RowChecker` and `find_unpinned`.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from durarepo.core.errors import IntegrityError, KeyMaterialError
+from durarepo.core.errors import IntegrityError, KeyMaterialError, TrustError
 from durarepo.core.limits import KEY_BYTES, SIZE_CLASSES, TRAILER_BYTES
-from durarepo.core.names import Digest, ObjectName
+from durarepo.core.names import ChunkId, Digest, ObjectName
 from durarepo.crypto import primitives
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import PackIndex
@@ -21,6 +22,8 @@ from durarepo.repository.openpack import EpochKeys, PackOpener
 from durarepo.repository.repository import Repository
 from durarepo.sealing import check_index, index_key, open_index, open_trailer
 from durarepo.store.port import ObjectStore
+
+_INDEXES_KEPT = 8
 
 
 def ensure_packs(repository: Repository, catalog: Catalog, pins: Iterable[Pin]) -> dict[int, Pin]:
@@ -44,6 +47,38 @@ def ensure_packs(repository: Repository, catalog: Catalog, pins: Iterable[Pin]) 
                 continue
         found[row_id] = pin
     return found
+
+
+class RowChecker:
+    """Compares rows of the catalogue with the packs' own indexes; keeps the last few of these."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._opener = PackOpener(repository)
+        self._ids: OrderedDict[Pin, bytes] = OrderedDict()
+
+    def confirm(self, pin: Pin, number: int, chunk: ChunkId) -> bool:
+        """Return whether a pack's pinned index has a chunk at ``number``.
+
+        A pack that cannot be opened confirms nothing.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        ids = self._ids.get(pin)
+        if ids is None:
+            ids = self._ids[pin] = self._read(pin)
+            if len(self._ids) > _INDEXES_KEPT:
+                self._ids.popitem(last=False)
+        else:
+            self._ids.move_to_end(pin)
+        at = number * len(chunk)
+        return number >= 0 and ids[at : at + len(chunk)] == chunk
+
+    def _read(self, pin: Pin) -> bytes:
+        try:
+            return b"".join(self._opener.open(pin).index.ids)
+        except (IntegrityError, KeyMaterialError, TrustError):
+            return b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

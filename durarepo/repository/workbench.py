@@ -18,7 +18,7 @@ from durarepo.local.work import WorkFolder
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.contents import FileKeeper
 from durarepo.repository.listing import Line
-from durarepo.repository.rebuild import ensure_packs
+from durarepo.repository.rebuild import RowChecker, ensure_packs
 from durarepo.repository.repository import Repository
 from durarepo.repository.standing import (
     FileMark,
@@ -57,7 +57,12 @@ class Workbench:
         live = ensure_packs(repository, catalog, standing.live.values())
         taken = ensure_packs(repository, catalog, standing.taken_over.values())
         self.taken_over = tuple(taken)
-        self.sink = ChunkSink(catalog, namer=ChunkNamer(naming), live=live | taken)
+        self.sink = ChunkSink(
+            catalog,
+            namer=ChunkNamer(naming),
+            live=live | taken,
+            confirm=RowChecker(repository).confirm,
+        )
         self.resumed = _resumed(standing, live | taken)
         self.writer = self._new_writer(repository)
         self.sink.write_to(self.writer)

@@ -20,6 +20,7 @@ from durarepo.format.layout import ChunkKind, Compartment
 from durarepo.format.manifest import Pin
 from durarepo.operations.verify import Verified, VerifyRequest, verify
 from durarepo.repository import publisher
+from durarepo.repository.openpack import PackOpener
 from durarepo.repository.writer import NewPack, PackTerms, PackWriter
 from durarepo.sealing import PackSealer
 from durarepo.store.localdir import LocalDir
@@ -402,3 +403,38 @@ def test_what_verify_found_bad_is_stored_anew_by_the_next_snapshot(
 def _verify(stream: Stream) -> Verified:
     with stream.open() as repository:
         return verify(repository, VerifyRequest(), clock=stream.clock, progress=SilentProgress())
+
+
+@pytest.mark.parametrize("wrong", ["number = number + 1", "pack = (SELECT max(id) FROM packs)"])
+def test_a_row_of_the_catalogue_that_the_index_does_not_bear_out_is_not_believed(
+    stream: Stream, wrong: str
+) -> None:
+    """A chunk that counts as known and lies nowhere is lost, and nobody is told."""
+    content = os.urandom(5000)
+    fill(stream.root, {"a": content})
+    stream.snapshot()
+    fill(stream.root, {"b": os.urandom(5000)})
+    stream.snapshot()
+    with closing(sqlite3.connect(os.fsdecode(stream.places.catalog))) as connection:
+        connection.execute(f"UPDATE chunks SET {wrong} WHERE pack = 1")  # noqa: S608
+        connection.commit()
+    for path in (stream.root / "again", stream.root / "more"):
+        path.write_bytes(content)
+
+    result = stream.snapshot()
+
+    assert result.new_bytes >= len(content)
+    assert len(stream.statements()[3].pins) == 3
+    stream.check_restores()
+
+
+def test_an_unchanged_run_opens_no_pack(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was stored is looked up in the packs only for what is new; the rest costs nothing."""
+    fill(stream.root, {f"d{n}/f": os.urandom(1000) for n in range(5)})
+    stream.snapshot()
+    opened: list[Pin] = []
+    monkeypatch.setattr(PackOpener, "open", lambda _, pin: opened.append(pin))
+
+    stream.snapshot()
+
+    assert opened == []
