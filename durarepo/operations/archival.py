@@ -3,8 +3,9 @@
 What may be set aside is a list: an expired manifest, an expired registry, a clock that is behind,
 a revoked signer, a head below the one seen before. Signatures, digests, links, marks and the
 floor never are. The human agrees to each, the audit log says so, and only then is a frame read.
-No other operation may import this module. Source: spec/ingest.md 3.12, 3.13, 4.17, 4.22 and
-4.26 to 4.28; AICEP 10.5.6. Start at `checkout_archival`.
+What nobody has set aside is asked again, before the first frame and before the folder appears.
+No other operation may import this module. Source: spec/ingest.md 3.12, 3.13, 4.17, 4.22, 4.26
+to 4.28 and 8; AICEP 10.5.6. Start at `checkout_archival`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +29,17 @@ from durarepo.ingest import (
 )
 from durarepo.operations.checkout import Admitted, CheckedOut, CheckoutRequest, bring_back
 from durarepo.policy.freshness import utc_text
-from durarepo.repository.chain import Chain
-from durarepo.repository.livetime import Clock
+from durarepo.repository.chain import Chain, forgiving, revocations_of
+from durarepo.repository.livetime import (
+    AGE,
+    CLOCK,
+    EVERY_CHECK,
+    REGISTRY_EXPIRED,
+    REVOKED,
+    ROLLBACK,
+    Clock,
+    LiveTime,
+)
 from durarepo.repository.repository import Repository
 from durarepo.repository.selection import find_sequence
 
@@ -86,11 +96,14 @@ def checkout_archival(
     Raises:
         PolicyRefusedError: nobody agreed, or the destination is refused.
         IntegrityError, TrustError: what is never set aside.
+        FreshnessError: what was not set aside has come to fail since.
         SelectionError, KeyMaterialError, StoreError, ConfigurationError: as a checkout.
     """
-    now = clock()
+    live = LiveTime(repository, clock, aside=EVERY_CHECK)  # of the time a human is asked first
+    now = live.now
     found = _find(repository, request.at, repository.keys.need_identity(), now)
     confirm(found.aside)
+    live.hold(found.manifest, aside=frozenset(one.check for one in found.aside))
     statement = found.manifest.statement
     repository.audit.append(
         AUDIT_KIND,
@@ -103,12 +116,8 @@ def checkout_archival(
         },
         datetime.fromtimestamp(max(now, 0), UTC),
     )
-    admitted = Admitted(manifest=found.manifest, newest=found.newest, permit=_agreed, now=now)
+    admitted = Admitted(manifest=found.manifest, newest=found.newest, permit=live.check, now=now)
     return bring_back(repository, request, admitted, progress=progress or SilentProgress())
-
-
-def _agreed() -> None:
-    """Ask the live time nothing: the human has been asked instead."""
 
 
 def _find(repository: Repository, at: str, identity: Secret, now: int) -> _Found:
@@ -124,9 +133,8 @@ def _find(repository: Repository, at: str, identity: Secret, now: int) -> _Found
     if begin > 1:
         anchor = Anchor(sequence=begin - 1, digest=signed[begin].statement.previous)
     late = max(now, *(one.statement.issued for one in signed.values()))
-    admitted = admit(
-        signed, record=_unrevoked(repository.record), anchor=anchor, high=chain.high, now=late
-    )
+    record = forgiving(repository.record, revocations_of(repository.record))
+    admitted = admit(signed, record=record, anchor=anchor, high=chain.high, now=late)
     check_floor(admitted[sequence], repository.record)
     aside = [
         *_about_time(repository, admitted[sequence], now, clock=seen.clock, late=late),
@@ -135,7 +143,7 @@ def _find(repository: Repository, at: str, identity: Secret, now: int) -> _Found
     if rolled_back:
         aside.append(
             SetAside(
-                check="rollback",
+                check=ROLLBACK,
                 about=f"manifest {seen.sequence} has been seen here, and only {head} is there",
                 answer=f"{repository.stream} below {seen.sequence}",
             )
@@ -153,18 +161,13 @@ def _is_rolled_back(chain: Chain) -> bool:
     return False
 
 
-def _unrevoked(record: StreamRecord) -> StreamRecord:
-    epochs = tuple(replace(epoch, revocations=()) for epoch in record.epochs)
-    return replace(record, epochs=epochs)
-
-
 def _about_time(
     repository: Repository, manifest: VerifiedManifest, now: int, *, clock: int, late: int
 ) -> Iterator[SetAside]:
     statement, registry = manifest.statement, repository.registry.registry
     day = utc_text(statement.issued)[:10]
     yield SetAside(
-        check="age",
+        check=AGE,
         about=(
             f"manifest {statement.sequence} was issued at {utc_text(statement.issued)} and "
             f"expires at {utc_text(statement.expires)}; it is {utc_text(now)} now"
@@ -173,7 +176,7 @@ def _about_time(
     )
     if now >= registry.expires:
         yield SetAside(
-            check="registry-expired",
+            check=REGISTRY_EXPIRED,
             about=(
                 f"registry {registry.version} expired at {utc_text(registry.expires)}; "
                 "who is trusted now is not known"
@@ -183,7 +186,7 @@ def _about_time(
     latest = max(late - ISSUED_AHEAD_SECONDS, registry.issued - ISSUED_AHEAD_SECONDS, clock)
     if now < latest:
         yield SetAside(
-            check="clock",
+            check=CLOCK,
             about=f"the clock says {utc_text(now)}, but it was {utc_text(latest)} before",
             answer=f"{statement.stream} clock",
         )
@@ -202,6 +205,4 @@ def _about_signers(
     except FreshnessError as error:
         if error.code != "fresh.revoked":
             raise
-        yield SetAside(
-            check="revoked", about=error.message, answer=f"{record.stream} revoked signer"
-        )
+        yield SetAside(check=REVOKED, about=error.message, answer=f"{record.stream} revoked signer")

@@ -7,7 +7,7 @@ Start at `Chain.verified`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from durarepo.core.errors import PUT_BACK, IntegrityError, SelectionError, TrustError
 from durarepo.core.limits import MILESTONE_EVERY, SLOT_ATTEMPTS
@@ -15,6 +15,7 @@ from durarepo.core.names import Digest, ObjectName
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.manifest import Nested
+from durarepo.format.registry import Revocation, StreamRecord
 from durarepo.ingest import (
     GENESIS,
     Anchor,
@@ -42,11 +43,15 @@ class Envelope:
 
 
 class Chain:
-    """Reads the manifests of one repository; keeps those that it has opened."""
+    """Reads the manifests of one repository; keeps those that it has opened.
+
+    ``forgiven`` are revocations that a human has set aside; only archival checkout has any.
+    """
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._signed: dict[int, SignedManifest] = {}
+        self.forgiven: frozenset[Revocation] = frozenset()
         marks = repository.state.high_water()
         self.high = HighWater()
         if marks is not None:
@@ -188,7 +193,8 @@ class Chain:
         if begin > 1:
             # The high-water vouches for the head, and the links from it back to this one.
             anchor = Anchor(sequence=begin - 1, digest=chain[begin].statement.previous)
-        return admit(chain, record=self._repository.record, anchor=anchor, high=self.high, now=now)
+        record = forgiving(self._repository.record, self.forgiven)
+        return admit(chain, record=record, anchor=anchor, high=self.high, now=now)
 
     def nested(self, manifest: VerifiedManifest) -> Nested:
         """Return the nested part of a verified manifest.
@@ -200,6 +206,20 @@ class Chain:
         identity = self._repository.keys.need_identity()
         place = self._repository.place(manifest.statement.epoch)
         return open_nested(manifest, identity.reveal(), place)
+
+
+def revocations_of(record: StreamRecord) -> frozenset[Revocation]:
+    """Return every revocation that a stream's record holds."""
+    return frozenset(one for epoch in record.epochs for one in epoch.revocations)
+
+
+def forgiving(record: StreamRecord, forgiven: frozenset[Revocation]) -> StreamRecord:
+    """Return the record without the revocations that a human has set aside."""
+    epochs = tuple(
+        replace(epoch, revocations=tuple(one for one in epoch.revocations if one not in forgiven))
+        for epoch in record.epochs
+    )
+    return replace(record, epochs=epochs)
 
 
 def _forked(stream: str, sequence: int) -> TrustError:

@@ -1,36 +1,54 @@
 """The live time of one restore: asked before ingest, before the first frame, and before the end.
 
-It reads no clock of its own. What it refuses is never set aside here; between two questions the
-clock may have moved, and the owner may have revoked a signer.
-Source: spec/ingest.md 3.12, 3.13, 4.17, 4.24 to 4.28, 6.1 and 7.9. Start at `LiveTime`.
+It reads no clock of its own. Between two questions the clock may have moved, and the owner may
+have revoked a signer. Which checks are set aside it is told, by archival checkout alone.
+Source: spec/ingest.md 3.12, 3.13, 4.17, 4.24 to 4.28, 6.1, 7.9 and 8. Start at `LiveTime`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
+from durarepo.format.registry import Revocation
+from durarepo.ingest import HighWater, VerifiedManifest, check_registry_time, check_restorable
 from durarepo.policy.freshness import check_clock
-from durarepo.repository.chain import Chain
+from durarepo.repository.chain import Chain, revocations_of
 from durarepo.repository.repository import Repository, find_registry
 
 Clock = Callable[[], int]
 """Gives the live time in whole seconds since 1970, UTC."""
 
+AGE, REGISTRY_EXPIRED, CLOCK = "age", "registry-expired", "clock"
+REVOKED, ROLLBACK = "revoked", "rollback"
+EVERY_CHECK = frozenset({AGE, REGISTRY_EXPIRED, CLOCK, REVOKED, ROLLBACK})
+"""The checks that a human may set aside by name; all others always hold (ingest 8)."""
+
+_ANY_TIME = 1 << 63
+
 
 class LiveTime:
     """Asks the clock again and again whether a manifest may be restored (ingest 6.1 and 7.9)."""
 
-    def __init__(self, repository: Repository, clock: Clock) -> None:
+    def __init__(
+        self, repository: Repository, clock: Clock, *, aside: frozenset[str] = frozenset()
+    ) -> None:
         """Read the clock for the first time.
+
+        Args:
+            repository: open.
+            clock: the live time.
+            aside: names of the checks that are not applied.
 
         Raises:
             FreshnessError: ``registry-expired``, ``ahead``, ``clock``.
         """
         self._repository = repository
         self._clock = clock
+        self._aside = aside
+        self._forgiven: frozenset[Revocation] = frozenset()
         self._manifest: VerifiedManifest | None = None
         self.chain = Chain(repository)
         self.now = clock()
-        check_registry_time(repository.registry, self.now)
+        self._check_registry()
 
     def admit(self, sequence: int) -> VerifiedManifest:
         """Return a manifest after full ingest, restorable at this moment.
@@ -44,6 +62,20 @@ class LiveTime:
         self._manifest = manifest
         return manifest
 
+    def hold(self, manifest: VerifiedManifest, *, aside: frozenset[str]) -> None:
+        """Take a manifest that a human admitted, and from now on apply all other checks.
+
+        Args:
+            manifest: after an ingest that left out no more than ``aside``.
+            aside: names of what the human set aside. Of revocations these are the ones that
+                the registry holds now: what arrives later has been shown to nobody.
+        """
+        self._aside = aside
+        self._forgiven = frozenset()
+        if REVOKED in aside:
+            self._forgiven = revocations_of(self._repository.record)
+        self._manifest = manifest
+
     def check(self) -> None:
         """Ask everything again that time or the owner may have changed.
 
@@ -53,17 +85,30 @@ class LiveTime:
             TrustError: the registry or the chain does not pass any more.
         """
         now = self._clock()
-        check_clock(now, self.now)
+        if CLOCK not in self._aside:
+            check_clock(now, self.now)
         self.now = now
         self._take_newer_registry()
-        check_registry_time(self._repository.registry, now)
+        self._check_registry()
         if self._manifest is not None:
             self._check_restorable(self._manifest)
 
+    def _check_registry(self) -> None:
+        held, now = self._repository.registry, self.now
+        if CLOCK in self._aside:
+            now = max(now, held.registry.issued)
+        if REGISTRY_EXPIRED in self._aside:
+            now = min(now, held.registry.expires - 1)
+        check_registry_time(held, now)
+
     def _check_restorable(self, manifest: VerifiedManifest) -> None:
-        check_restorable(
-            manifest, record=self._repository.record, now=self.now, clock=self.chain.high.clock
-        )
+        now, clock = self.now, self.chain.high.clock
+        if CLOCK in self._aside:
+            now, clock = max(now, manifest.statement.issued), 0
+        if AGE in self._aside:
+            check_clock(now, clock)
+            now, clock = min(now, manifest.statement.expires - 1), 0
+        check_restorable(manifest, record=self._repository.record, now=now, clock=clock)
 
     def _take_newer_registry(self) -> None:
         """Follow the chain again under a registry that came meanwhile: it may revoke a signer."""
@@ -73,7 +118,17 @@ class LiveTime:
         if newer.registry.version == version:
             return
         self._repository.registry = newer
-        self.chain = Chain(self._repository)
+        self.chain = self._chain_again()
         if self._manifest is not None:
             sequence = self._manifest.statement.sequence
-            self._manifest = self.chain.verified(sequence, now=self.now)
+            now = _ANY_TIME if CLOCK in self._aside else self.now
+            self._manifest = self.chain.verified(sequence, now=now)
+
+    def _chain_again(self) -> Chain:
+        chain = Chain(self._repository)
+        chain.forgiven = self._forgiven
+        if ROLLBACK in self._aside:
+            chain.high = HighWater(clock=chain.high.clock)
+        if CLOCK in self._aside:
+            chain.high = replace(chain.high, clock=0)
+        return chain

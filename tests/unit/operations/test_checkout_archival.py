@@ -18,19 +18,23 @@ from tests.adversary.scene import NOW, ROOT, Scene
 from tests.interop import miniwriter as mini
 
 LATER = NOW + 30 * 86400
+REGISTRY_EXPIRES = 1_800_000_000 + 34_560_000
 
 
 class Human:
     """Agrees to everything, or refuses; remembers what was asked."""
 
-    def __init__(self, *, agrees: bool = True) -> None:
+    def __init__(self, *, agrees: bool = True, meanwhile: Callable[[], None] | None = None) -> None:
         self.agrees = agrees
+        self.meanwhile = meanwhile
         self.asked: list[SetAside] = []
 
     def __call__(self, lines: Sequence[SetAside], /) -> None:
         self.asked = list(lines)
         if not self.agrees:
             raise PolicyRefusedError("no-human", "nobody is there")
+        if self.meanwhile is not None:
+            self.meanwhile()
 
 
 @pytest.fixture
@@ -126,7 +130,7 @@ def test_an_expired_registry_is_a_question_of_its_own(scene: Scene) -> None:
     """Without a registry in force revocations may be missing; that is worth a line."""
     human = Human()
 
-    restore(scene, human, clock=lambda: 1_800_000_000 + 34_560_000)
+    restore(scene, human, clock=lambda: REGISTRY_EXPIRES)
 
     assert [line.check for line in human.asked] == ["age", "registry-expired"]
     assert human.asked[1].answer == "notes registry 1"
@@ -234,3 +238,77 @@ def test_another_manifest_at_the_number_seen_is_never_set_aside(scene: Scene) ->
         restore(scene, Human())
 
     assert caught.value.code == "trust.fork"
+
+
+# --- what was not set aside is asked again (6.1 and 7.9) ---
+
+
+def _revoke(scene: Scene) -> None:
+    scene.stream.revoke(1, 0)
+    scene.stream.publish()
+    scene.lay_out()
+
+
+def _raise_floor(scene: Scene) -> None:
+    _floor(scene)
+    scene.lay_out()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"), [(_revoke, "fresh.revoked"), (_raise_floor, "trust.floor")]
+)
+def test_what_the_owner_says_while_the_human_thinks_still_counts(
+    scene: Scene, change: Callable[[Scene], None], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The human was shown none of it; a theft is told in just such a moment."""
+    frames: list[object] = []
+    monkeypatch.setattr(openpack, "open_frame", lambda *given: frames.append(given))
+
+    with pytest.raises(DurarepoError) as caught:
+        restore(scene, Human(meanwhile=lambda: change(scene)))
+
+    assert caught.value.code == code
+    assert frames == []
+    assert not (scene.folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("moments", "code"),
+    [
+        ((REGISTRY_EXPIRES - 1, REGISTRY_EXPIRES), "fresh.registry-expired"),
+        ((REGISTRY_EXPIRES - 1, REGISTRY_EXPIRES - 1, REGISTRY_EXPIRES), "fresh.registry-expired"),
+        ((LATER, LATER - 1), "fresh.clock"),
+        ((LATER, LATER, LATER - 1), "fresh.clock"),
+    ],
+)
+def test_the_time_is_asked_before_the_first_frame_and_before_the_end(
+    scene: Scene, moments: tuple[int, ...], code: str
+) -> None:
+    """A yes to an old manifest is no yes to an expired registry or a clock that runs back."""
+    left = list(moments)
+
+    with pytest.raises(DurarepoError) as caught:
+        restore(scene, Human(), clock=lambda: left.pop(0) if len(left) > 1 else left[0])
+
+    assert caught.value.code == code
+    assert not (scene.folder / "out").exists()
+
+
+def test_only_what_was_set_aside_by_name_is_not_asked_again(scene: Scene) -> None:
+    """All five at once, a clock that runs back, and a newer registry that says nothing new."""
+    seen(scene, 3, clock=NOW + 100)
+    scene.stream.registry[1] = {0: NOW + 5 - 34_560_000, 1: NOW + 5}
+    _revoke(scene)
+
+    def renew() -> None:
+        scene.stream.publish()
+        scene.lay_out()
+
+    human = Human(meanwhile=renew)
+    left = [NOW + 8, NOW + 7, NOW + 6]
+
+    restore(scene, human, clock=lambda: left.pop(0) if len(left) > 1 else left[0])
+
+    asked = [line.check for line in human.asked]
+    assert asked == ["age", "registry-expired", "clock", "revoked", "rollback"]
+    assert (scene.folder / "out").exists()
