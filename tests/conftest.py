@@ -9,6 +9,7 @@ import errno
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -27,6 +28,11 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=5000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_configure() -> None:
+    """Give children an interrupt that ends them, also where the suite runs in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
