@@ -795,8 +795,8 @@ PAGES = {
         "name a folder in a place of your own",
     ),
     "policy.destination-protected": Page(
-        "the destination lies in a root, the repository or the keys",
-        "it would be kept again, or harm the repository",
+        "the destination lies in a root, a repository, a state or the keys",
+        "it would be kept again, or harm a stream",
         "name a folder elsewhere",
     ),
     "policy.held": Page(

@@ -14,6 +14,9 @@ from durarepo.core.names import is_stream_id
 from durarepo.store.atomic import shown, store_error
 
 CONFIGURATION = b"stream.toml"
+HIGH_WATER = b"high-water.json"
+SCRATCH = b"scratch"
+"""The folder of restores, among the states; no stream is called so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +197,35 @@ def list_repositories(bases: Bases) -> list[bytes]:
         os.path.join(bases.repositories, name) for name in names if is_stream_id(os.fsdecode(name))
     )
     return [path for path in paths if is_repository(path)]
+
+
+def neighbours_of(places: Places) -> list[bytes]:
+    """Return the folders of other streams that lie beside this one's, and its own state.
+
+    These are the folder of all streams' keys, where this stream's keys lie in one, and the
+    repositories and states beside its own. The folder of restores is none of them. A folder
+    that this user may not look into is passed over: this user can make nothing in it.
+
+    Raises:
+        StoreError: what lies beside cannot be listed.
+    """
+    keys_base, name = os.path.split(places.keys)
+    found = [keys_base] if name == places.stream.encode() else []
+    found += _beside_with(places.repository, CONFIGURATION)
+    states = _beside_with(places.state, HIGH_WATER)
+    return found + [path for path in states if os.path.basename(path) != SCRATCH]
+
+
+def _beside_with(path: bytes, name: bytes) -> list[bytes]:
+    """Return the folders beside ``path``, itself among them, in which something has the name."""
+    base = os.path.dirname(path)
+    try:
+        beside = [os.path.join(base, each) for each in sorted(os.listdir(base))]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    except OSError as error:
+        raise store_error(error, "list", base) from error
+    return [each for each in beside if os.path.lexists(os.path.join(each, name))]
 
 
 def find_repository(

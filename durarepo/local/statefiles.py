@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from durarepo.core.errors import StoreError
 from durarepo.core.limits import MIB, PINS_MAX_COUNT
 from durarepo.core.names import Digest, ObjectName, Sequence, SignerId, is_object_name
+from durarepo.local.places import HIGH_WATER
 from durarepo.store.atomic import (
     append_line,
     iter_lines,
@@ -107,7 +108,7 @@ class StateFiles:
 
     def __init__(self, folder: bytes) -> None:
         self._folder = folder
-        self.marks_path = os.path.join(folder, b"high-water.json")
+        self.marks_path = os.path.join(folder, HIGH_WATER)
         self.head_path = os.path.join(folder, b"head.json")
         self.ledger_path = os.path.join(folder, b"runs.jsonl")
 

@@ -18,6 +18,7 @@ from durarepo.core.errors import IntegrityError, RunError
 from durarepo.core.progress import Progress, SilentProgress
 from durarepo.ingest import VerifiedManifest
 from durarepo.local.lock import RunLock
+from durarepo.local.places import SCRATCH
 from durarepo.local.work import WorkFolder
 from durarepo.policy.freshness import utc_text
 from durarepo.repository.chain import Chain
@@ -200,7 +201,7 @@ def _with_way_out(error: IntegrityError) -> IntegrityError:
 
 def _default_destination(repository: Repository, manifest: VerifiedManifest) -> bytes:
     name = f"{repository.stream}-{manifest.statement.sequence}".encode()
-    return os.path.join(os.path.dirname(repository.places.state), b"scratch", name)
+    return os.path.join(os.path.dirname(repository.places.state), SCRATCH, name)
 
 
 def _dry_run(visits: Iterator[Visit], selection: Selection, listed: Listed | None) -> Restored:

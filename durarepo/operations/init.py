@@ -44,7 +44,7 @@ from durarepo.local.configuration import (
     real_root,
 )
 from durarepo.local.placement import check_outside
-from durarepo.local.places import Places
+from durarepo.local.places import SCRATCH, Places
 from durarepo.local.secretfiles import prepare_secret_folder, write_secret_new
 from durarepo.local.statefiles import HighWater, StateFiles
 from durarepo.repository.repository import registry_slot
@@ -52,7 +52,7 @@ from durarepo.sealing import seal_box, seal_registry, sign_document
 from durarepo.store.atomic import make_folder, shown, write_once
 from durarepo.store.localdir import LocalDir
 
-RESERVED = "scratch"
+RESERVED = os.fsdecode(SCRATCH)
 """No stream can be called so: in the folder of all streams' state it is that of restores."""
 _STANZAS = 4
 _DATA_RECIPIENTS_MAX = 4

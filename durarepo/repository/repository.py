@@ -38,7 +38,7 @@ from durarepo.local.configuration import (
     parse_configuration,
 )
 from durarepo.local.keyring import Keyring, load_keyring
-from durarepo.local.places import Places
+from durarepo.local.places import Places, neighbours_of
 from durarepo.local.statefiles import StateFiles
 from durarepo.sealing import open_box
 from durarepo.store.atomic import read_small, shown
@@ -112,8 +112,13 @@ class Repository:
 
     @property
     def protected(self) -> list[bytes]:
-        """What no checkout may lie in: roots, the repository, the keys."""
-        return [*self.root_paths, self.places.repository, self.places.keys]
+        """What no checkout may lie in: roots, and all that is of this or another stream here.
+
+        Raises:
+            StoreError: the folders beside this stream's cannot be looked at.
+        """
+        places = self.places
+        return [*self.root_paths, places.repository, places.keys, *neighbours_of(places)]
 
     def place(self, epoch: int) -> Compartment:
         """Return what the seals of an epoch are bound to."""

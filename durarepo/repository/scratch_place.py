@@ -229,7 +229,7 @@ def _check_protected(
             raise PolicyRefusedError(
                 "destination-protected",
                 f"the destination {shown(place.path)} lies in, is or contains {shown(path)}",
-                hint="choose a destination outside the roots, the repository and the keys",
+                hint="choose a destination outside the roots, repositories, states and keys",
             )
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from durarepo.local.statefiles import HighWater, StateFiles
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.repository import chain as chain_module
 from durarepo.repository import openpack
-from durarepo.repository.repository import Repository
+from durarepo.repository.repository import Repository, open_repository
 from tests.adversary.scene import NOW, ROOT, Scene, fill_catalog, verified
 from tests.interop import miniwriter as mini
 
@@ -436,6 +437,29 @@ def test_a_destination_in_the_source_is_refused(scene: Scene) -> None:
                 run(repository, destination=bytes(place))
             assert caught.value.code == "policy.destination-protected"
             assert not place.exists()
+
+
+def test_a_destination_among_other_streams_is_refused(scene: Scene) -> None:
+    """A restored folder there could pass for keys, objects or marks of a stream."""
+    scene.lay_out()
+    (scene.folder / "keys").rename(scene.folder / "aside")
+    (scene.folder / "keys").mkdir()
+    (scene.folder / "aside").rename(scene.folder / "keys" / "notes")
+    (scene.folder / "other").mkdir()
+    (scene.folder / "other" / "stream.toml").touch()
+    for name in ("other", "scratch"):
+        (scene.folder / "state" / name).mkdir()
+        (scene.folder / "state" / name / "high-water.json").touch()
+    places = replace(scene.places, keys=bytes(scene.folder / "keys" / "notes"))
+
+    with open_repository(places) as repository:
+        for name in ("keys/other", "other/o", "other/objects", "state/other/o"):
+            with pytest.raises(PolicyRefusedError) as caught:
+                run(repository, destination=bytes(scene.folder / name))
+            assert caught.value.code == "policy.destination-protected"
+        done = run(repository, destination=None)
+
+    assert done.destination == bytes(scene.folder / "state" / "scratch" / "notes-1")
 
 
 def test_a_destination_that_exists_is_left_alone(scene: Scene, repository: Repository) -> None:
