@@ -7,8 +7,10 @@ step did. Source: spec/cli.md 4. Start at `quickstart`.
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import IntegrityError, SourceError
@@ -40,7 +42,11 @@ _NO_LINK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quickstarted:
-    """What stands now. ``compared`` files were equal byte by byte, ``moved_on`` had changed."""
+    """What stands now.
+
+    ``compared`` files were equal byte by byte. Of the others ``databases`` were kept as of one
+    moment, ``moved_on`` had changed since, ``unsure`` are among the snapshot's omissions.
+    """
 
     stream: str
     sequence: int
@@ -48,7 +54,9 @@ class Quickstarted:
     verified: bool
     scratch: bytes
     compared: int
+    databases: int
     moved_on: int
+    unsure: int
     made: bool
     snapshot: SnapshotResult
 
@@ -85,15 +93,17 @@ def quickstart(folder: bytes, *, bases: Bases, clock: Clock, progress: Progress)
             clock=clock,
             progress=progress,
         )
-        compared, moved_on = _compare(repository, back, clock=clock)
+        counts = _compare(repository, back, clock=clock)
     return Quickstarted(
         stream=places.stream,
         sequence=back.sequence,
         files=back.files,
         verified=proof.ok,
         scratch=back.destination,
-        compared=compared,
-        moved_on=moved_on,
+        compared=counts[_Found.EQUAL],
+        databases=counts[_Found.DATABASE],
+        moved_on=counts[_Found.MOVED_ON],
+        unsure=counts[_Found.UNSURE],
         made=made,
         snapshot=taken,
     )
@@ -130,8 +140,17 @@ def _candidates(root: bytes, bases: Bases) -> Iterator[Places]:
 # --- comparison ----------------------------------------------------------------------------
 
 
-def _compare(repository: Repository, back: CheckedOut, *, clock: Clock) -> tuple[int, int]:
-    """Return (files equal to the source, files that changed there since).
+class _Found(Enum):
+    """How a restored file and the source stand to each other."""
+
+    EQUAL = "equal"
+    DATABASE = "database"
+    MOVED_ON = "moved-on"
+    UNSURE = "unsure"
+
+
+def _compare(repository: Repository, back: CheckedOut, *, clock: Clock) -> Counter[_Found]:
+    """Return how many files were found how.
 
     Raises:
         IntegrityError: ``comparison``.
@@ -140,29 +159,34 @@ def _compare(repository: Repository, back: CheckedOut, *, clock: Clock) -> tuple
     manifest = live.admit(back.sequence)
     nested = live.chain.nested(manifest)
     reader = ChunkReader(repository, manifest, permit=live.check)
-    equal = moved_on = 0
+    counts: Counter[_Found] = Counter()
     for root in nested.roots:
         for visit in walk(reader, root.path, replace(root.entry, name=b"")):
             if visit.event is not Event.ENTRY or visit.entry.type is not FileType.FILE:
                 continue
             restored = back.destination + visit.path
-            if _is_equal(visit.path, restored, visit.entry):
-                equal += 1
-            elif _has_changed(visit.path, visit.entry):
-                moved_on += 1
-            else:
-                raise IntegrityError(
-                    "comparison",
-                    f"restored file {shown(visit.path)} differs from the source",
-                    hint="keep the repository as it is and report this: it must not happen",
-                )
-    return equal, moved_on
+            counts[_compare_file(visit.path, restored, visit.entry)] += 1
+    return counts
+
+
+def _compare_file(path: bytes, restored: bytes, entry: Entry) -> _Found:
+    if _is_equal(path, restored, entry):
+        return _Found.EQUAL
+    if entry.consistency is Consistency.SQLITE_BACKUP:
+        return _Found.DATABASE
+    if entry.consistency in {Consistency.DAMAGED_DATABASE, Consistency.CHANGED}:
+        return _Found.UNSURE
+    if entry.consistency is not Consistency.QUIET or _has_changed(path, entry):
+        return _Found.MOVED_ON
+    raise IntegrityError(
+        "comparison",
+        f"restored file {shown(path)} differs from the source",
+        hint="keep the repository as it is and report this: it must not happen",
+    )
 
 
 def _has_changed(path: bytes, entry: Entry) -> bool:
     """Return whether the source is not any more what the snapshot read."""
-    if entry.consistency is not Consistency.QUIET:
-        return True
     try:
         found = os.lstat(path)
     except OSError:

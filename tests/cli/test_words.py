@@ -1,12 +1,16 @@
 """What a new user is told: where things lie, what a refusal means here, and how to go on."""
 
+import re
 import shlex
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.harness import Cli, run_at
+from tests.cli.schema import check
 
 _TWO_DAYS = 48 * 3600
 
@@ -84,6 +88,29 @@ def test_quickstart_says_where_things_lie_and_how_to_go_on(cli: Cli) -> None:
     again = next(line for line in told.splitlines() if line.startswith("  durarepo checkout"))
     call = again.split()[1:-1]
     assert cli.run(*call, str(cli.home / "back")).code == 0
+
+
+def test_quickstart_tells_omissions_and_databases_from_what_changed(cli: Cli) -> None:
+    """A database that is not whole, called changed, would be missed when it is needed."""
+    root = cli.home / "work" / "notes"
+    root.mkdir()
+    with closing(sqlite3.connect(root / "good.db", isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE t (a)")
+        database.execute("INSERT INTO t VALUES ('only in the log')")
+        (root / "bad.db").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 64)
+
+        told = cli.run("quickstart", str(root))
+        data = cli.run("quickstart", str(root), "--json")
+
+    assert (told.code, data.code) == (1, 1)
+    assert "  databases 1: kept as of one moment" in told.out
+    assert "  left out  1 omission\n" in told.out
+    assert re.search(r"  not kept: \S*bad\.db'? \(database-[a-z-]+\)\n", told.out)
+    assert "changed meanwhile" not in told.out
+    check("quickstart", data.json())
+    counts = ("compared", "databases", "changed_meanwhile", "omissions")
+    assert [data.json()[name] for name in counts] == [1, 1, 0, 1]
 
 
 def test_what_was_not_restored_is_told_with_what_helps(fresh: Cli, tmp_path: Path) -> None:

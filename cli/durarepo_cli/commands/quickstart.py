@@ -15,6 +15,7 @@ from durarepo.operations.quickstart import Quickstarted, quickstart
 from durarepo.repository.repository import open_repository
 from durarepo_cli.codes import MATTERS
 from durarepo_cli.command import Command
+from durarepo_cli.commands.snapshot import omission_lines
 from durarepo_cli.commands.status import status_of
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, first_of
@@ -28,6 +29,7 @@ def command(session: Session, /, folder: str) -> None:
     """Back up a folder, verify every byte, restore it beside, and compare.
 
     Makes a stream named after DIR; again on the same DIR takes a further snapshot.
+    Ends with 1 if something that should have been kept was not, and lists it.
     """
     if session.repository_option is not None:
         raise ConfigurationError(
@@ -52,6 +54,7 @@ def _tell(session: Session, done: Quickstarted) -> None:
         "verified": done.verified,
         **path_fields("scratch", done.scratch),
         "compared": done.compared,
+        "databases": done.databases,
         "changed_meanwhile": done.moved_on,
         "omissions": done.snapshot.omissions,
     }
@@ -81,13 +84,16 @@ def _lines(done: Quickstarted) -> Iterator[str]:
     yield "  verified  every byte"
     yield f"  restored  {quoted(done.scratch)}; delete it when you have seen it"
     yield f"  compared  {counted(done.compared, 'file')}, byte for byte"
-    others = done.files - done.compared - done.moved_on
+    others = done.files - done.compared - done.databases - done.moved_on - done.unsure
+    if done.databases:
+        yield f"  databases {done.databases}: kept as of one moment, so their bytes differ"
     if done.moved_on:
-        yield f"  differ    {done.moved_on}: changed meanwhile, or databases, kept as of one moment"
+        yield f"  differ    {done.moved_on}: changed meanwhile"
     if others > 0:
         yield f"  besides   {others}: links and special files, which have no bytes to compare"
     if done.snapshot.omissions:
-        yield f"  not kept  {done.snapshot.omissions}; see: durarepo show latest --ledger"
+        yield f"  left out  {counted(done.snapshot.omissions, 'omission')}"
+        yield from omission_lines(done.snapshot)
 
 
 def _outlook(session: Session, done: Quickstarted) -> Iterator[str]:

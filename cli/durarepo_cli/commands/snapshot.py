@@ -134,8 +134,13 @@ def _lines(result: SnapshotResult, standing: int | None) -> list[str]:
         f"  left out  {counted(result.omissions, 'omission')}, {result.excluded} excluded,"
         f" {result.redacted} redacted, {result.vanished} vanished",
     ]
+    return [*lines, *omission_lines(result)]
+
+
+def omission_lines(result: SnapshotResult) -> list[str]:
+    """Return a line for each omission of a snapshot, as many as one wants to read."""
     omitted = [one for one in result.left_out if one.kind is OmissionClass.OMISSION]
-    lines += [f"  not kept: {quoted(one.path)} ({one.rule})" for one in omitted[:_SHOWN_MAX]]
+    lines = [f"  not kept: {quoted(one.path)} ({one.rule})" for one in omitted[:_SHOWN_MAX]]
     if result.omissions > _SHOWN_MAX:
         lines.append(f"  and {result.omissions - _SHOWN_MAX} more")
     return lines
