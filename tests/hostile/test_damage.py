@@ -124,7 +124,7 @@ def test_every_damage_to_a_pack_is_found_and_named_down_to_the_file(
     scene, names = make(tmp_path)
     path = scene.object_path(names[kind])
     data = path.read_bytes()
-    objects = {one for one in scene.folder.rglob("*") if one.is_file()}
+    objects = {one for one in (scene.folder / "repository").rglob("*") if one.is_file()}
     partly = 0
 
     for what, damaged in damages(data, kind):
@@ -142,7 +142,8 @@ def test_every_damage_to_a_pack_is_found_and_named_down_to_the_file(
         assert left == {name: CONTENTS[name] for name in left}, told
         assert path.read_bytes() == damaged, told
         partly += 0 < len(left) < len(CONTENTS)
-    assert {one for one in scene.folder.rglob("*") if one.is_file()} == objects
+    after = {one for one in (scene.folder / "repository").rglob("*") if one.is_file()}
+    assert after == objects
     assert partly > 0
 
 
