@@ -31,8 +31,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_configure() -> None:
-    """Give children an interrupt that ends them, also where the suite runs in the background."""
+    """Give children signals that end them, also where the suite runs in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:
