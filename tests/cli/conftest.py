@@ -29,7 +29,7 @@ def fill(root: Path) -> None:
 @pytest.fixture
 def fresh(cli: Cli) -> Cli:
     """A stream ``notes`` with a root and nothing kept."""
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     fill(root)
     assert cli.run("init", "--stream", "notes", "--root", str(root)).code == 0

@@ -68,7 +68,7 @@ class Cli:
 
     def __post_init__(self) -> None:
         """Make the home and a bare environment."""
-        for name in ("var", "etc", "work"):
+        for name in ("var", "etc", "agent"):
             (self.home / name).mkdir(parents=True, exist_ok=True)
         self.environment |= {
             "HOME": str(self.home),

@@ -18,7 +18,7 @@ def old(cli: Cli) -> Cli:
 
 
 def _made(cli: Cli, *, days: int) -> Cli:
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     fill(root)
     init = run_at(cli, -days * _DAY, "init", "--stream", "notes", "--root", str(root))

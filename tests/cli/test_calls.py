@@ -101,7 +101,7 @@ def test_an_empty_repository_option_is_refused(fresh: Cli) -> None:
 
 def test_two_repositories_are_listed_and_none_is_chosen(fresh: Cli) -> None:
     """A guess between two streams would keep or show the wrong one."""
-    second = fresh.home / "work" / "second"
+    second = fresh.home / "agent" / "second"
     second.mkdir()
     assert fresh.run("init", "--stream", "other", "--root", str(second)).code == 0
 
@@ -189,7 +189,7 @@ def test_a_missing_key_ends_with_12(fresh: Cli, name: str) -> None:
 
 def test_keys_of_another_stream_are_refused(fresh: Cli) -> None:
     """Keys that were mixed up must not open or write anything."""
-    second = fresh.home / "work" / "second"
+    second = fresh.home / "agent" / "second"
     second.mkdir()
     assert fresh.run("init", "--stream", "other", "--root", str(second)).code == 0
     for name in ("owner.pub", "locator.key"):
@@ -213,8 +213,8 @@ def test_keys_of_another_stream_are_refused(fresh: Cli) -> None:
         (["--stream", "notes", "--root", ".", "--put-only"], 2, "config.put-only"),
         (["--stream", "notes", "--root", ".", "--out", "x"], 2, "config.put-only"),
         (["--stream", "notes", "--root", ".", "--compartment", "B"], 2, "config.stream"),
-        (["--stream", "notes", "--root", "work", "--recipient", "nonsense"], 12, "keys.malformed"),
-        (["--stream", "notes", "--root", ".", "--root", "work"], 2, "config.roots-nested"),
+        (["--stream", "notes", "--root", "agent", "--recipient", "nonsense"], 12, "keys.malformed"),
+        (["--stream", "notes", "--root", ".", "--root", "agent"], 2, "config.roots-nested"),
         (["--stream", "notes", "--root", "."], 12, "keys.placement"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -235,7 +235,7 @@ def test_init_again_is_refused_and_changes_nothing(fresh: Cli) -> None:
     """A second init would replace the keys that open what is stored."""
     before = {path: path.read_bytes() for path in fresh.keys().iterdir()}
 
-    ran = fresh.run("init", "--stream", "notes", "--root", str(fresh.home / "work"), "--json")
+    ran = fresh.run("init", "--stream", "notes", "--root", str(fresh.home / "agent"), "--json")
 
     assert (ran.code, ran.error()["code"]) == (2, "config.exists")
     assert {path: path.read_bytes() for path in fresh.keys().iterdir()} == before
@@ -252,7 +252,7 @@ def test_init_on_a_full_disk_ends_with_14(cli: Cli, small_disk: Path) -> None:
         "--stream",
         "notes",
         "--root",
-        "work",
+        "agent",
         "--json",
         DURAREPO_REPO=str(small_disk / "repo"),
     )

@@ -38,7 +38,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 
 def _root(cli: Cli) -> Path:
-    return cli.home / "work" / "notes"
+    return cli.home / "agent" / "notes"
 
 
 def _bytes_of(message: dict[str, object]) -> bytes:
@@ -51,8 +51,8 @@ def _bytes_of(message: dict[str, object]) -> bytes:
 
 def test_init_tells_what_is_still_open(cli: Cli) -> None:
     """Who stops after init must know that nothing is durable yet."""
-    (cli.home / "work" / "notes").mkdir()
-    ran = cli.run("init", "--stream", "notes", "--root", "work/notes", "--human", "me@host")
+    (cli.home / "agent" / "notes").mkdir()
+    ran = cli.run("init", "--stream", "notes", "--root", "agent/notes", "--human", "me@host")
 
     assert ran.code == 0
     still_open = ran.out.partition("still open:\n")[2]
@@ -149,7 +149,7 @@ def test_an_unknown_type_is_refused(kept: Cli) -> None:
 
 def test_a_missing_root_ends_with_13(fresh: Cli) -> None:
     """A disk that is not mounted must not become an empty snapshot."""
-    _root(fresh).rename(fresh.home / "work" / "elsewhere")
+    _root(fresh).rename(fresh.home / "agent" / "elsewhere")
 
     ran = fresh.run("snapshot", "--json")
 
@@ -532,7 +532,7 @@ def test_explain_takes_a_code_as_it_is_printed(cli: Cli) -> None:
 
 def test_quickstart_goes_from_nothing_to_a_provencopied(cli: Cli) -> None:
     """The first command of the README is the first impression."""
-    root = cli.home / "work" / "My Notes!"
+    root = cli.home / "agent" / "My Notes!"
     root.mkdir()
     fill(root)
 
@@ -551,7 +551,7 @@ def test_quickstart_refuses_what_it_cannot_keep(cli: Cli) -> None:
     """It makes nothing before it knows that it can."""
     assert cli.run("quickstart", "nowhere", "--json").code == 13
     assert cli.run("quickstart", "/etc/hostname", "--json").code == 13
-    assert cli.run("quickstart", "work", "--repo", "x", "--json").code == 2
+    assert cli.run("quickstart", "agent", "--repo", "x", "--json").code == 2
     assert cli.run("quickstart").code == 2
     assert list((cli.home / "var").iterdir()) == []
 

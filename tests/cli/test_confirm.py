@@ -14,7 +14,7 @@ from tests.cli.harness import Cli, copied, in_terminal
 def source(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     """A stream with one manifest; tests take a copy."""
     cli = Cli(tmp_path_factory.mktemp("source") / "home")
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     fill(root)
     assert cli.run("init", "--stream", "notes", "--root", str(root)).code == 0

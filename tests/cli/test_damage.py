@@ -14,7 +14,7 @@ from tests.doubles.children import mount
 def kept(fresh: Cli) -> Cli:
     """A stream with two manifests."""
     assert fresh.run("snapshot").code == 0
-    (fresh.home / "work" / "notes" / "more").write_bytes(b"more")
+    (fresh.home / "agent" / "notes" / "more").write_bytes(b"more")
     assert fresh.run("snapshot").code == 0
     return fresh
 
@@ -139,7 +139,7 @@ def test_a_wrong_key_of_the_configuration_names_the_file_and_those_there_are(fre
 def test_keys_that_are_there_are_not_called_leftovers_alone(fresh: Cli) -> None:
     """Moving the keys of a living stream away loses all that it keeps."""
     (fresh.repository() / "stream.toml").unlink()
-    call = ("init", "--stream", "notes", "--root", "work/notes", "--json")
+    call = ("init", "--stream", "notes", "--root", "agent/notes", "--json")
 
     error = fresh.run(*call).error()
 
@@ -149,7 +149,7 @@ def test_keys_that_are_there_are_not_called_leftovers_alone(fresh: Cli) -> None:
 
 def test_no_stream_is_called_as_the_folder_of_restores(cli: Cli) -> None:
     """Its state would lie among restored folders, and they in it."""
-    folder = cli.home / "work" / "scratch"
+    folder = cli.home / "agent" / "scratch"
     folder.mkdir()
     (folder / "a").write_text("a")
 

@@ -36,8 +36,8 @@ SESSION = {
     "status": ["status"],
     "keys-list": ["keys", "list"],
     "registry-show": ["registry", "show"],
-    "exclude-test": ["exclude", "test", "--root", "work/notes", "a.txt", ".ssh/id_ed25519"],
-    "exclude-explain": ["exclude", "explain", "--root", "work/notes", ".ssh/id_ed25519"],
+    "exclude-test": ["exclude", "test", "--root", "agent/notes", "a.txt", ".ssh/id_ed25519"],
+    "exclude-explain": ["exclude", "explain", "--root", "agent/notes", ".ssh/id_ed25519"],
     "explain": ["explain", "trust.rollback"],
     "wrong-sequence": ["show", "99"],
     "wrong-path": ["ls", "1", "nowhere"],
@@ -50,7 +50,7 @@ SESSION = {
 def told(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     """A stream with two manifests and everything that it said on the way."""
     cli = Cli(tmp_path_factory.mktemp("golden") / "home")
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     fill(root)
     _set_times(root)

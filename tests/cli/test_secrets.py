@@ -51,7 +51,7 @@ def _files(*folders: Path) -> list[Path]:
 
 
 def _calls(cli: Cli) -> list[list[str]]:
-    out, root = str(cli.home / "out"), str(cli.home / "work" / "notes")
+    out, root = str(cli.home / "out"), str(cli.home / "agent" / "notes")
     return [
         ["snapshot"],
         ["snapshot", "--type", "auto", "--budget", "1h", "--partial"],
@@ -116,7 +116,7 @@ def test_a_key_given_as_a_recipient_by_mistake_is_not_quoted(fresh: Cli) -> None
     """Somebody will pass the identity where its public half is wanted."""
     needles = _needles(fresh)
     text = (fresh.keys() / "identity.key").read_text().strip()
-    other = fresh.home / "work" / "other"
+    other = fresh.home / "agent" / "other"
     other.mkdir()
 
     for value in (text, str(fresh.keys() / "identity.key")):

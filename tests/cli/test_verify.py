@@ -14,7 +14,7 @@ from tests.cli.schema import check
 def kept(fresh: Cli) -> Cli:
     """A stream with two manifests."""
     assert fresh.run("snapshot").code == 0
-    (fresh.home / "work" / "notes" / "more").write_bytes(b"more")
+    (fresh.home / "agent" / "notes" / "more").write_bytes(b"more")
     assert fresh.run("snapshot").code == 0
     return fresh
 
@@ -76,7 +76,7 @@ def test_what_was_stored_again_concerns_the_old_manifest_only(fresh: Cli) -> Non
     """Who has made a new snapshot wants to know whether that was enough."""
     for name in ("one", "two"):
         assert fresh.run("snapshot").code == 0
-        (fresh.home / "work" / "notes" / name).write_bytes(name.encode())
+        (fresh.home / "agent" / "notes" / name).write_bytes(name.encode())
     for pack in _objects(fresh, 2, "pack"):
         pack.unlink()
     damaged = fresh.run("verify")

@@ -39,7 +39,7 @@ def test_a_snapshot_that_makes_none_says_what_stands(fresh: Cli) -> None:
 
 def test_hints_of_cat_name_the_path(fresh: Cli) -> None:
     """The next command is to be copied, not put together."""
-    root = fresh.home / "work" / "notes"
+    root = fresh.home / "agent" / "notes"
     (root / "a link").symlink_to("a.txt")
     fresh.run("snapshot")
 
@@ -72,7 +72,7 @@ def test_what_holds_a_folder_can_be_removed_as_the_hint_says(fresh: Cli, tmp_pat
 
 def test_quickstart_says_where_things_lie_and_how_to_go_on(cli: Cli) -> None:
     """Who has seen one restore wants the next, and to know what is left to do."""
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     (root / "a").write_text("a")
     (root / "link").symlink_to("a")
@@ -92,7 +92,7 @@ def test_quickstart_says_where_things_lie_and_how_to_go_on(cli: Cli) -> None:
 
 def test_quickstart_tells_omissions_and_databases_from_what_changed(cli: Cli) -> None:
     """A database that is not whole, called changed, would be missed when it is needed."""
-    root = cli.home / "work" / "notes"
+    root = cli.home / "agent" / "notes"
     root.mkdir()
     with closing(sqlite3.connect(root / "good.db", isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode=WAL")
@@ -115,7 +115,7 @@ def test_quickstart_tells_omissions_and_databases_from_what_changed(cli: Cli) ->
 
 def test_what_was_not_restored_is_told_with_what_helps(fresh: Cli, tmp_path: Path) -> None:
     """A setuid program that comes back without the bit fails later, elsewhere."""
-    program = fresh.home / "work" / "notes" / "program"
+    program = fresh.home / "agent" / "notes" / "program"
     program.touch()
     program.chmod(0o4755)
     fresh.run("snapshot")
