@@ -8,6 +8,7 @@ Each step cites its number. Source: spec/ingest.md 3 and 4.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from durarepo.chunking.compression import InflateError, inflate
 from durarepo.core.errors import PUT_BACK, FreshnessError, IntegrityError, TrustError
@@ -28,15 +29,6 @@ from durarepo.format.document import (
     unpad_document,
 )
 from durarepo.format.layout import NOWHERE, Compartment, Seal, check_object_size, seal_info
-from durarepo.format.manifest import (
-    Nested,
-    Statement,
-    component_index,
-    is_milestone,
-    parse_nested,
-    parse_statement,
-    peek_signer,
-)
 from durarepo.format.registry import (
     Epoch,
     Registry,
@@ -57,6 +49,9 @@ from durarepo.sealing import (
     registry_key,
     signer_id,
 )
+
+if TYPE_CHECKING:
+    from durarepo.format.manifest import Nested, Statement
 
 _REGISTRY_HEADER_BYTES = 1 + KEY_BYTES + KEY_BYTES
 
@@ -180,7 +175,7 @@ class SignedManifest:
     Whether it is the one that belongs into the chain is not known yet.
     """
 
-    statement: Statement
+    statement: "Statement"
     digest: Digest
 
 
@@ -188,7 +183,7 @@ class SignedManifest:
 class VerifiedManifest:
     """A manifest in its place in the chain. Only `admit` makes one."""
 
-    statement: Statement
+    statement: "Statement"
     digest: Digest
 
 
@@ -221,6 +216,9 @@ def open_manifest(
     Raises:
         IntegrityError, TrustError: the code of the first step that fails.
     """
+    # Imported here, as below, because a command that only lists manifests opens none.
+    from durarepo.format.manifest import parse_statement, peek_signer  # noqa: PLC0415
+
     check_object_size(len(data), most=ENVELOPE_MAX_BYTES)  # 4.1
     _check_version(data)  # 4.2
     if naming_key is not None:
@@ -258,7 +256,7 @@ def _find_signer(epoch: Epoch, wanted: SignerId) -> Signer:
     raise TrustError("unknown-signer", "manifest is signed by a key that is not registered")
 
 
-def _check_identity(statement: Statement, expected: Expected) -> None:
+def _check_identity(statement: "Statement", expected: Expected) -> None:
     record = expected.record
     stated = (statement.stream, statement.compartment, statement.never_publish)
     if stated != (record.stream, record.compartment, record.never_publish):
@@ -268,7 +266,7 @@ def _check_identity(statement: Statement, expected: Expected) -> None:
         raise TrustError("epoch", f"manifest is of another epoch than {expected.epoch}")
 
 
-def _check_numbers(statement: Statement, expected: Expected) -> None:
+def _check_numbers(statement: "Statement", expected: Expected) -> None:
     held = expected.registry.registry.version
     if statement.registry_version > held:
         raise TrustError(
@@ -351,7 +349,7 @@ def admit(
     }
 
 
-def _check_claims(statement: Statement, record: StreamRecord, now: int) -> None:
+def _check_claims(statement: "Statement", record: StreamRecord, now: int) -> None:
     what = f"manifest {statement.sequence}"
     if statement.floor > record.floor:  # 4.24
         raise TrustError("floor", f"{what} states a floor above the registry's")
@@ -375,7 +373,7 @@ def _check_high_water(head: int, digests: Mapping[int, Digest], high: HighWater)
 
 
 def _check_revocation(
-    statement: Statement, record: StreamRecord, digests: Mapping[int, Digest]
+    statement: "Statement", record: StreamRecord, digests: Mapping[int, Digest]
 ) -> None:
     for epoch in record.epochs:
         for revoked in epoch.revocations:
@@ -391,7 +389,7 @@ def _check_revocation(
 
 
 def _check_link(
-    statement: Statement,
+    statement: "Statement",
     record: StreamRecord,
     digests: Mapping[int, Digest],
     anchor: Anchor,
@@ -416,6 +414,8 @@ def _broken_link(number: int) -> TrustError:
 
 def last_milestone(sequence: int, record: StreamRecord) -> int:
     """Return the number of the last milestone below ``sequence``, 0 where there is none."""
+    from durarepo.format.manifest import is_milestone  # noqa: PLC0415
+
     for number in range(sequence - 1, 0, -1):
         if is_milestone(number, record.epoch_of(number).first_sequence):
             return number
@@ -459,12 +459,14 @@ def nested_extra(sequence: int, previous: Digest) -> bytes:
     return sequence.to_bytes(8) + previous
 
 
-def open_nested(manifest: VerifiedManifest, identity: bytes, place: Compartment) -> Nested:
+def open_nested(manifest: VerifiedManifest, identity: bytes, place: Compartment) -> "Nested":
     """Return the nested part of a verified manifest (ingest 4.30 to 4.32).
 
     Raises:
         IntegrityError: ``nested``, ``nested-form``, ``component-index``.
     """
+    from durarepo.format.manifest import component_index, parse_nested  # noqa: PLC0415
+
     statement = manifest.statement
     extra = nested_extra(statement.sequence, statement.previous)
     try:

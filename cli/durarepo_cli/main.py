@@ -4,6 +4,7 @@ Keeps itself small, because whatever goes wrong before `main` is in charge is Py
 Source: spec/cli.md 2. Start at `main`.
 """
 
+import gc
 import os
 import resource
 import signal
@@ -14,6 +15,8 @@ from types import FrameType
 from typing import NoReturn
 
 _PRIVATE = 0o077
+_YOUNG_MAX = 100_000
+"""So many objects are made before Python looks for cycles; nearly none of ours has one."""
 
 
 class TerminatedError(BaseException):
@@ -83,6 +86,7 @@ def _prepare() -> None:
         except OSError:
             # A closed one would be given to the next file that is opened, a stored one perhaps.
             os.open(os.devnull, os.O_RDWR)
+    gc.set_threshold(_YOUNG_MAX)
     os.umask(_PRIVATE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGTERM, _terminate)

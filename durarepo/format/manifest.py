@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
-from durarepo.core.errors import ConfigurationError, IntegrityError
+from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import (
     LEDGER_INLINE_BYTES,
     MILESTONE_EVERY,
@@ -21,41 +21,12 @@ from durarepo.core.names import Digest, ObjectName, SignerId, is_stream_id
 from durarepo.format.canonical import Value, decode, encode
 from durarepo.format.fields import U32_MAX, U64_MAX, Fields
 from durarepo.format.layout import object_name
+from durarepo.format.snapshottype import SnapshotType as SnapshotType  # noqa: PLC0414
 from durarepo.format.tree import encode_entry, encode_list, is_normal_path, parse_entry, parse_list
 
 _DIGEST = 32
 _TIME_MAX = (1 << 62) - 1
 _U16_MAX = (1 << 16) - 1
-
-
-class SnapshotType(IntEnum):
-    """Why a snapshot was made."""
-
-    AUTO = 0
-    MANUAL = 1
-    PRE_SHUTDOWN = 2
-    PRE_UPGRADE = 3
-
-    @property
-    def word(self) -> str:
-        """The type as people and scripts write it."""
-        return self.name.lower().replace("_", "-")
-
-    @classmethod
-    def of(cls, word: str) -> "SnapshotType":
-        """Return the type that ``word`` names.
-
-        Raises:
-            ConfigurationError: ``config.type`` for an unknown word.
-        """
-        for member in cls:
-            if member.word == word:
-                return member
-        raise ConfigurationError(
-            "type",
-            f"unknown snapshot type '{word[:40]}'",
-            hint="use auto, manual, pre-shutdown or pre-upgrade",
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

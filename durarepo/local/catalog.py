@@ -13,12 +13,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from durarepo.core.errors import StoreError
 from durarepo.core.names import ChunkId, Digest, ObjectName
-from durarepo.format.manifest import Pin
 from durarepo.store.atomic import shown
+
+if TYPE_CHECKING:
+    from durarepo.format.manifest import Pin
 
 SCHEMA_VERSION = 2
 _IDS_AT_ONCE = 500
@@ -215,8 +217,10 @@ class Catalog:
         rows = self._connection.execute("SELECT name, id FROM packs")
         return {ObjectName(bytes(name).hex()): row_id for name, row_id in rows}
 
-    def pack_pins(self) -> dict[int, Pin]:
+    def pack_pins(self) -> "dict[int, Pin]":
         """Return the pin of every known pack by its row id."""
+        from durarepo.format.manifest import Pin  # noqa: PLC0415 - lists of manifests ask no pins
+
         rows = self._connection.execute(
             "SELECT id, name, size, index_digest, registry_version FROM packs"
         )
@@ -230,7 +234,7 @@ class Catalog:
             for row in rows
         }
 
-    def add_pack(self, pin: Pin, ids: Iterable[ChunkId]) -> int:
+    def add_pack(self, pin: "Pin", ids: Iterable[ChunkId]) -> int:
         """Note a pack with its chunks' ids in stored order; return its row id."""
         cursor = self._connection.execute(
             "INSERT INTO packs (name, size, index_digest, registry_version) VALUES (?, ?, ?, ?)",

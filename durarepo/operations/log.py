@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from durarepo.core.errors import StoreError
 from durarepo.format.layout import object_name
-from durarepo.format.manifest import SnapshotType
+from durarepo.format.snapshottype import SnapshotType
 from durarepo.local.catalog import ManifestRow
 from durarepo.local.statefiles import RunRecord
 from durarepo.repository.chain import Chain

@@ -8,13 +8,13 @@ Start at `Chain.verified`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from durarepo.core.errors import PUT_BACK, IntegrityError, SelectionError, TrustError
 from durarepo.core.limits import MILESTONE_EVERY, SLOT_ATTEMPTS
 from durarepo.core.names import Digest, ObjectName
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
-from durarepo.format.manifest import Nested
 from durarepo.format.registry import Revocation, StreamRecord
 from durarepo.ingest import (
     GENESIS,
@@ -29,6 +29,9 @@ from durarepo.ingest import (
     open_nested,
 )
 from durarepo.repository.repository import Repository, about_object
+
+if TYPE_CHECKING:
+    from durarepo.format.manifest import Nested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +199,7 @@ class Chain:
         record = forgiving(self._repository.record, self.forgiven)
         return admit(chain, record=record, anchor=anchor, high=self.high, now=now)
 
-    def nested(self, manifest: VerifiedManifest) -> Nested:
+    def nested(self, manifest: VerifiedManifest) -> "Nested":
         """Return the nested part of a verified manifest.
 
         Raises:

@@ -15,7 +15,8 @@ HEAVY = {
 }
 NOT_FOR_LOG = {
     "ctypes",
-    *("durarepo.chunking.chunker", "durarepo.local.work"),
+    *("durarepo.chunking.chunker", "durarepo.format.manifest", "durarepo.format.tree"),
+    "durarepo.local.work",
     *("durarepo.repository.reader", "durarepo.repository.scratch", "durarepo.repository.writer"),
     *("durarepo.source.walk", "durarepo.source.reading", "pyfastcdc"),
 }
