@@ -85,6 +85,23 @@ READ_WINDOW_BYTES = 8 * MIB
 PADDING_SHARE = 0.05
 PADDING_BYTES = 48 * KIB
 
+# Rewriting: what a run seals anew of what it has already (format 5.5, decision 0006).
+REWRITE_LEAST_BYTES = 64 * MIB
+REWRITE_SHARE = 0.1
+"""A run rewrites this share of what lives, or the bytes above if they are more."""
+REWRITE_LIVE_SHARE = 0.5
+"""A pack of which less lives is rewritten."""
+SMALL_PACK_BYTES = 6 * MIB
+"""Packs below this size are small."""
+SMALL_PACKS_MAX = 32
+"""So many small packs of a class a manifest is to pin at most."""
+SMALL_PACKS_SPARE = 8
+"""Room left for what the run itself adds to a class, so rewriting begins earlier by this."""
+WEIGH_SHARE = 1 / 16
+"""What lives is looked up anew once this share of the pinned bytes was added or taken away."""
+WEIGH_MANIFESTS = 16
+"""At most this many manifests after it was last looked up, if anything was added since."""
+
 READ_TRIES = 3
 """How often a file that changes while it is read is tried (spec/cli.md, omissions)."""
 

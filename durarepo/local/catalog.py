@@ -10,7 +10,7 @@ Source: spec/format.md 12; spec/decisions/0004-catalogue.md. Start at `Catalog`.
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,7 +22,7 @@ from durarepo.store.atomic import shown
 if TYPE_CHECKING:
     from durarepo.format.manifest import Pin
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _IDS_AT_ONCE = 500
 _MAIN_FILES = (b"", b"-wal", b"-shm")
 _SUM_BYTES = 16
@@ -73,6 +73,17 @@ class DirRow:
     files: int
     size_bytes: int
     notes: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackWeight:
+    """Plain bytes of a pack, and how many of them lived when that was last looked up.
+
+    ``live`` is None for a pack that is newer; ``plain`` is 0 where it is not known.
+    """
+
+    plain: int
+    live: int | None
 
 
 class Transaction:
@@ -234,11 +245,28 @@ class Catalog:
             for row in rows
         }
 
-    def add_pack(self, pin: "Pin", ids: Iterable[ChunkId]) -> int:
-        """Note a pack with its chunks' ids in stored order; return its row id."""
+    def add_pack(
+        self, pin: "Pin", ids: Iterable[ChunkId], *, plain: int = 0, live: int | None = None
+    ) -> int:
+        """Note a pack with its chunks' ids in stored order; return its row id.
+
+        Args:
+            pin: names it.
+            ids: of its chunks.
+            plain: bytes of its chunks, 0 where that is not known.
+            live: how many of them live; None where that has to be looked up.
+        """
         cursor = self._connection.execute(
-            "INSERT INTO packs (name, size, index_digest, registry_version) VALUES (?, ?, ?, ?)",
-            (bytes.fromhex(pin.name), pin.size, pin.index_digest, pin.registry_version),
+            "INSERT INTO packs (name, size, index_digest, registry_version, plain, live)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                bytes.fromhex(pin.name),
+                pin.size,
+                pin.index_digest,
+                pin.registry_version,
+                plain,
+                live,
+            ),
         )
         row_id = cursor.lastrowid or 0
         rows = sorted((chunk, row_id, number) for number, chunk in enumerate(ids))
@@ -271,6 +299,36 @@ class Catalog:
     def has_chunks(self) -> bool:
         """Return whether any chunk is known."""
         return self._connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None
+
+    # --- what lives ---
+
+    def pack_weights(self) -> dict[int, PackWeight]:
+        """Return the weight of every known pack by its row id."""
+        rows = self._connection.execute("SELECT id, plain, live FROM packs")
+        return {row[0]: PackWeight(plain=row[1], live=row[2]) for row in rows}
+
+    def set_live_bytes(self, live: Mapping[int, int]) -> None:
+        """Keep how many bytes live in packs, by row id."""
+        self._connection.executemany(
+            "UPDATE packs SET live = ? WHERE id = ?", [(size, row) for row, size in live.items()]
+        )
+
+    def keep_list(self, chunk: ChunkId, plaintext: bytes | memoryview) -> None:
+        """Keep a chunk list, so that what it names can be told without an identity."""
+        self._connection.execute("INSERT OR IGNORE INTO lists VALUES (?, ?)", (chunk, plaintext))
+
+    def find_list(self, chunk: ChunkId) -> bytes | None:
+        """Return a chunk list, or None."""
+        row = self._connection.execute(
+            "SELECT plaintext FROM lists WHERE id = ?", (chunk,)
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def forget_lists(self, *, but: Container[ChunkId]) -> None:
+        """Forget all chunk lists but some."""
+        held = self._connection.execute("SELECT id FROM lists").fetchall()
+        gone = [row for row in held if row[0] not in but]
+        self._connection.executemany("DELETE FROM lists WHERE id = ?", gone)
 
     # --- directories ---
 
@@ -334,6 +392,13 @@ class Catalog:
                 row.omissions,
             ),
         )
+
+    def manifest_bytes(self, sequence: int) -> int | None:
+        """Return the bytes of all files of a manifest, or None where it is not known."""
+        row = self._connection.execute(
+            "SELECT bytes FROM manifests WHERE sequence = ?", (sequence,)
+        ).fetchone()
+        return None if row is None else int(row[0])
 
     def manifests(self) -> list[ManifestRow]:
         """Return the known manifests, newest first."""

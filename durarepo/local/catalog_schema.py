@@ -8,7 +8,7 @@ import sqlite3
 
 from sqlite_utils import Database
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -23,6 +23,8 @@ def make_tables(connection: sqlite3.Connection) -> None:
             "size": int,
             "index_digest": bytes,
             "registry_version": int,
+            "plain": int,
+            "live": int,
         },
         pk="id",
     )
@@ -45,7 +47,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
         },
         pk="sequence",
     )
-    # Without row ids: these two are looked up by their key, often.
+    # Without row ids: these are looked up by their key, often.
     connection.executescript(
         """
         CREATE TABLE chunks (
@@ -54,6 +56,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
         CREATE TABLE groups (
             id INTEGER NOT NULL, pack INTEGER NOT NULL, PRIMARY KEY (id, pack)
         ) WITHOUT ROWID;
+        CREATE TABLE lists (id BLOB PRIMARY KEY, plaintext BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE dirs (
             path BLOB PRIMARY KEY, tree BLOB NOT NULL, set_hash BLOB NOT NULL,
             record BLOB NOT NULL, entries BLOB NOT NULL, owners BLOB NOT NULL,

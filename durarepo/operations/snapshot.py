@@ -263,7 +263,10 @@ class _Run:
 
     def _is_spent(self, bench: Workbench) -> bool:
         budget = self._request.budget_seconds
-        if budget is None or time.monotonic() - self._began < budget:
+        spent = time.monotonic() - self._began
+        if budget is not None and spent >= budget / 2:
+            bench.stop_rewriting()
+        if budget is None or spent < budget:
             return False
         if not (self._request.partial and bench.knows_last_complete):
             raise RunError(

@@ -2,14 +2,15 @@
 
 A chunk counts as known only in a pack that the head or the last complete manifest pins and that
 is there with its size, or in one that this run wrote or took over (law 3), and only if the index
-of that pack says so too: the catalogue alone is not believed. What an entry needs
+of that pack says so too: the catalogue alone is not believed. Packs that are being *rewritten* are
+there and do not count: their chunks are put anew from the source. What an entry needs
 is told as *owners*: minus the row id of a pack, or the number of a group. A group is what went
 into one frame; it ends up in one pack, or in two if the frame was cut to fill a pack.
 Source: spec/format.md 4, 9 and 12. Start at `ChunkSink.put`.
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from durarepo.core.names import ChunkId
 from durarepo.format.layout import ChunkKind
@@ -48,13 +49,15 @@ class ChunkSink:
         Args:
             catalog: where chunks of live packs are looked up.
             namer: gives ids.
-            live: row id -> pin of the packs that count.
+            live: row id -> pin of the packs that count, and may be pinned.
             confirm: asked before a chunk counts as known by the catalogue.
         """
         self._catalog = catalog
         self._namer = namer
         self._confirm = confirm
         self.packs = live
+        self.rewriting: Container[int] = ()
+        self.all_live = False
         self.new_packs: list[int] = []
         self.new_chunks = 0
         self.new_bytes = 0
@@ -85,6 +88,8 @@ class ChunkSink:
             chunk = self._namer.name_of(kind, plaintext)
         else:
             chunk = self._namer.name(kind, length, digest)
+        if kind is ChunkKind.LIST:
+            self._catalog.keep_list(chunk, plaintext)
         owner = self._known(chunk)
         if owner is None:
             if self._writer is None:
@@ -100,14 +105,15 @@ class ChunkSink:
         owner = self._added.get(chunk[:_KEY_BYTES])
         if owner is None and self._asks:
             found = self._catalog.find_chunk(chunk)
-            if found is not None and found[0] in self.packs:
+            if found is not None and self._counts(found[0]):
                 row, number = found
                 owner = -row if self._confirm(self.packs[row], number, chunk) else None
         return owner
 
     def note_pack(self, new: NewPack) -> int:
         """Keep a pack that became durable; return its row id."""
-        row_id = self._catalog.add_pack(new.pin, new.ids)
+        live = new.plain if self.all_live else None
+        row_id = self._catalog.add_pack(new.pin, new.ids, plain=new.plain, live=live)
         self.packs[row_id] = new.pin
         self.new_packs.append(row_id)
         self.stored_bytes += new.pin.size
@@ -143,6 +149,17 @@ class ChunkSink:
         """Return whether all packs behind owners, noted by an earlier run, still count."""
         for owner in owners:
             packs = (-owner,) if owner < 0 else self._group_packs.get(owner, (0,))
+            if not all(map(self._counts, packs)):
+                return False
+        return True
+
+    def are_there(self, owners: Iterable[int]) -> bool:
+        """Return whether all packs behind owners may be pinned, rewritten ones too."""
+        for owner in owners:
+            packs = (-owner,) if owner < 0 else self._group_packs.get(owner, (0,))
             if not all(pack in self.packs for pack in packs):
                 return False
         return True
+
+    def _counts(self, pack: int) -> bool:
+        return pack in self.packs and pack not in self.rewriting

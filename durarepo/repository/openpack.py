@@ -21,7 +21,7 @@ from durarepo.crypto import primitives
 from durarepo.format.layout import Compartment, object_name, pack_slot_input
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import PackIndex
-from durarepo.ingest import open_registry
+from durarepo.ingest import VerifiedRegistry, open_registry
 from durarepo.repository.repository import Repository, about_object, registry_slot
 from durarepo.sealing import (
     ChunkNamer,
@@ -232,29 +232,38 @@ class PackOpener:
         if registry_version == repository.registry.registry.version:
             return repository.record.current.number
         if registry_version not in self._epochs:
-            self._epochs[registry_version] = self._old_epoch(registry_version)
+            found = read_registry(repository, self._store, registry_version)
+            self._epochs[registry_version] = found.record(repository.stream).current.number
         return self._epochs[registry_version]
 
-    def _old_epoch(self, version: int) -> int:
-        keys, store = self._repository.keys, self._repository.store
-        refusal: IntegrityError | TrustError | None = None
-        for attempt in range(SLOT_ATTEMPTS):
-            slot = registry_slot(keys.locator, version, attempt)
-            if store.stat(slot) is None:
-                break
-            try:
-                found = open_registry(
-                    store.read(slot),
-                    keys.locator.reveal(),
-                    owner_digest=keys.owner_digest,
-                    version=version,
-                )
-            except (IntegrityError, TrustError) as error:
-                refusal = refusal or about_object(error, f"registry {version}", slot)
-                continue  # a taken slot; the next attempt may hold it (format 9)
-            return found.record(self._repository.stream).current.number
-        raise refusal or TrustError(
-            "registry-version",
-            f"registry {version}, under which a pack was sealed, is not there",
-            hint=PUT_BACK,
-        )
+
+def read_registry(repository: Repository, store: ObjectStore, version: int) -> VerifiedRegistry:
+    """Return a registry by its version, which may be an old one.
+
+    Raises:
+        TrustError: ``registry-version``: that registry is not there.
+        IntegrityError, TrustError: why it is refused (ingest 3.1 to 3.11).
+    """
+    keys = repository.keys
+    if version == repository.registry.registry.version:
+        return repository.registry
+    refusal: IntegrityError | TrustError | None = None
+    for attempt in range(SLOT_ATTEMPTS):
+        slot = registry_slot(keys.locator, version, attempt)
+        if store.stat(slot) is None:
+            break
+        try:
+            return open_registry(
+                store.read(slot),
+                keys.locator.reveal(),
+                owner_digest=keys.owner_digest,
+                version=version,
+            )
+        except (IntegrityError, TrustError) as error:
+            refusal = refusal or about_object(error, f"registry {version}", slot)
+            continue  # a taken slot; the next attempt may hold it (format 9)
+    raise refusal or TrustError(
+        "registry-version",
+        f"registry {version}, under which a pack was sealed, is not there",
+        hint=PUT_BACK,
+    )

@@ -42,7 +42,8 @@ def ensure_packs(repository: Repository, catalog: Catalog, pins: Iterable[Pin]) 
         row_id = known.get(pin.name)
         if row_id is None:
             try:
-                row_id = catalog.add_pack(pin, opener.open(pin).index.ids)
+                index = opener.open(pin).index
+                row_id = catalog.add_pack(pin, index.ids, plain=sum(index.lengths))
             except IntegrityError:
                 continue
         found[row_id] = pin

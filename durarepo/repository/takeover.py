@@ -40,7 +40,7 @@ class LastComplete:
         Raises:
             RunError: ``budget``: a pack that it needs is gone.
         """
-        if not self._sink.are_live(line.owners):
+        if not self._sink.are_there(line.owners):
             raise _not_whole()
         entry = parse_entry(decode(line.entry))
         entry = replace(entry, since=entry.since or self._since)
@@ -58,7 +58,7 @@ class LastComplete:
         set_hash: bytes | None = None
         for row in self._catalog.iter_dirs(path):
             owners = decode_owners(row.pins)
-            if not self._sink.are_live(owners) or (row.path == path and row.tree != entry.tree):
+            if not self._sink.are_there(owners) or (row.path == path and row.tree != entry.tree):
                 raise _not_whole()
             self._tally.files += row.files
             self._tally.dirs += 1

@@ -97,6 +97,7 @@ class _Open:
     is_believed: bool = True
     is_taken_over: bool = False
     troubled: set[bytes] = field(default_factory=set)
+    spare: dict[bytes, Line] = field(default_factory=dict)
 
 
 class TreeKeeper:
@@ -253,6 +254,8 @@ class TreeKeeper:
             line = known[name]
             if self._sink.are_live(line.owners):
                 return _Item(line)
+            if self._sink.are_there(line.owners):  # rewritten, if it can be read again
+                opened.spare[name] = line
         resumed = self.resumed.get(_joined(opened.path, name))
         if resumed is not None and resumed.record == records[name]:
             return _Item(Line(name, resumed.record, resumed.entry, resumed.owners))
@@ -288,8 +291,10 @@ class TreeKeeper:
             return None
         except SourceError as error:
             self._tally.add_line(OmissionClass.OMISSION, path, error.code, _READ_STAGE)
-            return None
+            return _Item(opened.spare[name]) if name in opened.spare else None
         self._note_omission(path, kept)
+        if kept.omission and name in opened.spare:
+            return _Item(opened.spare[name])
         if kept.database is not None:
             opened.notes.databases.append(kept.database)
         record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL

@@ -20,6 +20,7 @@ from durarepo.repository.contents import FileKeeper
 from durarepo.repository.listing import Line
 from durarepo.repository.rebuild import RowChecker, ensure_packs
 from durarepo.repository.repository import Repository
+from durarepo.repository.rewriting import choose_packs
 from durarepo.repository.standing import (
     FileMark,
     Standing,
@@ -54,16 +55,25 @@ class Workbench:
         self._pending: deque[tuple[bytes, Line]] = deque()
         self._noted_bytes = 0
         catalog, naming = repository.catalog, repository.keys.naming.reveal()
+        namer = ChunkNamer(naming)
         live = ensure_packs(repository, catalog, standing.live.values())
         taken = ensure_packs(repository, catalog, standing.taken_over.values())
         self.taken_over = tuple(taken)
         self.sink = ChunkSink(
             catalog,
-            namer=ChunkNamer(naming),
+            namer=namer,
             live=live | taken,
             confirm=RowChecker(repository).confirm,
         )
-        self.resumed = _resumed(standing, live | taken)
+        self.sink.all_live = standing.complete is None
+        self.sink.rewriting = choose_packs(
+            repository,
+            standing.complete,
+            self.sink,
+            namer=namer,
+            knows_dirs=self.knows_last_complete,
+        )
+        self.resumed = _resumed(standing, live | taken, self.sink)
         self.writer = self._new_writer(repository)
         self.sink.write_to(self.writer)
         self.keeper = FileKeeper(
@@ -121,6 +131,10 @@ class Workbench:
         records = () if generation is None else generation.records
         self.journal.begin(journal_header(head), carried_records(records, pinned))
 
+    def stop_rewriting(self) -> None:
+        """Let all packs count again, so that a run that is short of time can end."""
+        self.sink.rewriting = frozenset()
+
     def close(self) -> None:
         """Stop the workers."""
         self.writer.close()
@@ -171,11 +185,12 @@ def _knows_last_complete(catalog: Catalog, standing: Standing) -> bool:
     return catalog.fact(DIRS_FACT) == standing.complete.digest
 
 
-def _resumed(standing: Standing, packs: dict[int, Pin]) -> dict[bytes, Resumed]:
+def _resumed(standing: Standing, packs: dict[int, Pin], sink: ChunkSink) -> dict[bytes, Resumed]:
+    """Return the files that need not be read again; one in a pack that is rewritten has to be."""
     rows = {pin.name: row for row, pin in packs.items()}
     found: dict[bytes, Resumed] = {}
     for mark in standing.files:
         owners = tuple(-rows[name] for name in mark.packs if name in rows)
-        if len(owners) == len(mark.packs):
+        if len(owners) == len(mark.packs) and sink.are_live(owners):
             found[mark.path] = Resumed(mark.record, mark.entry, owners)
     return found

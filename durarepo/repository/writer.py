@@ -66,12 +66,13 @@ class _Frame:
 class NewPack:
     """A pack that is durable: its pin, and the ids of its chunks in order.
 
-    ``serials`` are the frames of which it holds something, ``whole`` those of which nothing is
-    still to come in a later pack.
+    ``plain`` is how many bytes its chunks are; ``serials`` are the frames of which it holds
+    something, ``whole`` those of which nothing is still to come in a later pack.
     """
 
     pin: Pin
     ids: tuple[ChunkId, ...]
+    plain: int
     serials: frozenset[int]
     whole: frozenset[int]
 
@@ -257,7 +258,8 @@ class PackWriter:
         name = self._store.put_pack(pieces, announce=lambda name: self._on_sealed(pin_of(name)))
         pin = pin_of(name)
         serials = frozenset(frame.serial for frame in frames)
-        return NewPack(pin=pin, ids=ids, serials=serials, whole=serials - pending)
+        plain = sum(length for frame in frames for length in frame.lengths)
+        return NewPack(pin=pin, ids=ids, plain=plain, serials=serials, whole=serials - pending)
 
 
 def _is_index_full(lane: _Lane) -> bool:

@@ -22,9 +22,17 @@ NOT_OF_THE_FORMAT = {
     "READ_WINDOW_BYTES",
     "REGISTRY_WARN_SECONDS",
     "RETENTION_DAYS",
+    "REWRITE_LEAST_BYTES",
+    "REWRITE_LIVE_SHARE",
+    "REWRITE_SHARE",
+    "SMALL_PACKS_MAX",
+    "SMALL_PACKS_SPARE",
+    "SMALL_PACK_BYTES",
     "STORE_MIN_OBJECT_BYTES",
     "TREE_MAX_DEPTH",
     "VERIFY_DAYS",
+    "WEIGH_MANIFESTS",
+    "WEIGH_SHARE",
     "WHOLE_FILE_MAX_BYTES",
 }
 """What a writer chooses, or what follows from another limit; a reader never needs it."""
