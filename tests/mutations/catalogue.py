@@ -8,6 +8,9 @@ from tests.mutations.mutation import Mutation
 _VECTOR = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_says"
 _UNIT = "tests/unit"
 _ROWS = "tests/conformance/test_rows.py"
+_POWER = (
+    "tests/crash/test_power.py::test_a_power_failure_at_any_event_loses_nothing_that_was_committed"
+)
 
 MUTATIONS = (
     Mutation(
@@ -579,6 +582,33 @@ MUTATIONS = (
         old="            self.discard_temporary()\n            os.fsync(folder)\n",
         new="            self.discard_temporary()\n",
         tests=("tests/crash/test_atomic.py::test_the_order_of_a_write_is_the_guarantee",),
+    ),
+    Mutation(
+        id="fan-folder-not-durable",
+        rows=("P16",),
+        breaks="an object is reported before the folder that holds it is on disk",
+        file="durarepo/store/atomic.py",
+        old='        _sync_path(parent or b".")\n',
+        new="",
+        tests=(f"{_POWER}[first]",),
+    ),
+    Mutation(
+        id="line-not-durable",
+        rows=("P16",),
+        breaks="a line of a ledger or journal is reported before it is on disk",
+        file="durarepo/store/atomic.py",
+        old="_write_all(self._descriptor, data)\n            os.fsync(self._descriptor)\n",
+        new="_write_all(self._descriptor, data)\n",
+        tests=(f"{_POWER}[first]", f"{_POWER}[later]"),
+    ),
+    Mutation(
+        id="marks-not-durable",
+        rows=("P16",),
+        breaks="a replaced file of the state is reported before its name is on disk",
+        file="durarepo/store/atomic.py",
+        old="            self._temporary = None\n            os.fsync(self._folder)\n",
+        new="            self._temporary = None\n",
+        tests=(f"{_POWER}[later]",),
     ),
     Mutation(
         id="ok-without-reading",
