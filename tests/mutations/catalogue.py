@@ -8,6 +8,7 @@ from tests.mutations.mutation import Mutation
 _VECTOR = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_says"
 _UNIT = "tests/unit"
 _ROWS = "tests/conformance/test_rows.py"
+_REWRITING = "tests/unit/operations/test_snapshot_rewriting.py"
 _POWER = (
     "tests/crash/test_power.py::test_a_power_failure_at_any_event_loses_nothing_that_was_committed"
 )
@@ -108,11 +109,43 @@ MUTATIONS = (
         tests=(f"{_ROWS}::test_the_same_content_is_stored_once",),
     ),
     Mutation(
+        id="rewriting-drops-the-unread",
+        rows=("A3g",),
+        breaks="an unchanged file that cannot be read again is dropped when its pack is rewritten",
+        file="durarepo/repository/treekeeper.py",
+        old="return _Item(opened.spare[name]) if name in opened.spare else None",
+        new="return None",
+        tests=(
+            f"{_REWRITING}::test_an_unchanged_file_that_cannot_be_read_again_keeps_its_entry_and_packs",
+        ),
+    ),
+    Mutation(
+        id="rewriting-counts-what-died",
+        rows=("A3g",),
+        breaks="packs that are to be rewritten count as before, and the repository only grows",
+        file="durarepo/repository/chunks.py",
+        old="return pack in self.packs and pack not in self.rewriting",
+        new="return pack in self.packs",
+        tests=(
+            f"{_REWRITING}::test_a_pack_that_mostly_died_is_no_longer_pinned[all-keys]",
+            f"{_REWRITING}::test_many_small_packs_become_few",
+        ),
+    ),
+    Mutation(
+        id="rewriting-forgets-a-partial-run",
+        rows=("A3g",),
+        breaks="what a partial manifest stored looks dead and is stored again",
+        file="durarepo/repository/rewriting.py",
+        old="if pin.name in names}",
+        new="}",
+        tests=(f"{_REWRITING}::test_what_a_partial_manifest_stored_is_not_taken_for_dead",),
+    ),
+    Mutation(
         id="catalogue-not-asked",
         rows=("A3g",),
         breaks="content of earlier days is stored again when its file is read again",
         file="durarepo/repository/chunks.py",
-        old="if found is not None and found[0] in self.packs:",
+        old="if found is not None and self._counts(found[0]):",
         new="if found is not None and found[0] in ():",
         tests=(
             f"{_ROWS}::test_a_touched_file_is_read_and_not_stored_again",
