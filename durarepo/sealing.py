@@ -8,6 +8,7 @@ Source: spec/format.md 3.3, 5, 7.1 and 8.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from durarepo.chunking.compression import InflateError, deflate, inflate
 from durarepo.core.errors import IntegrityError, KeyMaterialError, TrustError
@@ -49,6 +50,9 @@ _KINDS = tuple(ChunkKind)
 _VERSION = bytes((FORMAT_VERSION,))
 _FRAME_NONCE = bytes(NONCE_BYTES)
 _POSITION_BYTES = 8
+
+Octets = TypeVar("Octets", bytes, memoryview)
+"""Bytes, or a view of some."""
 
 
 class ChunkNamer:
@@ -468,20 +472,20 @@ def open_frame(checked: CheckedFrame, index: PackIndex, pack_key: bytes) -> byte
 
 def iter_chunks(
     plaintext: bytes, index: PackIndex, info: FrameInfo, namer: ChunkNamer
-) -> Iterator[tuple[ChunkId, bytes]]:
-    """Yield (id, plaintext) of each chunk of a frame, its id derived again.
+) -> Iterator[tuple[ChunkId, memoryview]]:
+    """Yield (id, plaintext) of each chunk of a frame, its id derived again; nothing is copied.
 
     Raises:
         IntegrityError: ``chunk-id``.
     """
-    at = 0
+    at, whole = 0, memoryview(plaintext)
     for number in range(info.first_chunk, info.first_chunk + info.chunk_count):
-        chunk = plaintext[at : at + index.lengths[number]]
+        chunk = whole[at : at + index.lengths[number]]
         at += len(chunk)
         yield index.ids[number], check_chunk(chunk, index, number, namer)
 
 
-def check_chunk(chunk: bytes, index: PackIndex, number: int, namer: ChunkNamer) -> bytes:
+def check_chunk(chunk: Octets, index: PackIndex, number: int, namer: ChunkNamer) -> Octets:
     """Return ``chunk`` if its id, derived again, is the one that the index states.
 
     Raises:

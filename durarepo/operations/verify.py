@@ -29,7 +29,7 @@ from durarepo.repository.chain import Chain
 from durarepo.repository.chaincheck import check_chain
 from durarepo.repository.chainlocal import check_chain_locally
 from durarepo.repository.inspection import Depth, IdSet, PackInspector, PackReport, short_id
-from durarepo.repository.listingwalk import ListingWalk, Needs, needed_by
+from durarepo.repository.listingwalk import Branch, ListingWalk, Needs, Walked, needed_by
 from durarepo.repository.losses import (
     Losses,
     Whereabouts,
@@ -37,15 +37,19 @@ from durarepo.repository.losses import (
     note_pinning,
     visible_packs,
 )
-from durarepo.repository.openpack import EpochKeys, PackOpener
+from durarepo.repository.openpack import EpochKeys
 from durarepo.repository.problems import Findings, Problem, ProblemKind, is_whole
 from durarepo.repository.reader import CheckedFrames, ChunkReader
 from durarepo.repository.rebuild import epoch_keys, open_unpinned
 from durarepo.repository.repository import Repository
 from durarepo.repository.restorer import file_pieces
+from durarepo.repository.shelf import Shelf
 from durarepo.repository.slots import CheckedChain, read_object
 from durarepo.repository.trees import read_content
 from durarepo.store.port import ObjectStore
+
+_Content = tuple[bytes | None, ChunkList | None]
+"""What a file of more than one chunk is: its SHA-256, and where its chunks lie."""
 
 Clock = Callable[[], int]
 """Gives the live time in whole seconds since 1970, UTC."""
@@ -176,7 +180,7 @@ class _Run:
         self._findings = Findings()
         self._identity = repository.keys.identity
         self._chain = CheckedChain()
-        self._opener = PackOpener(repository, store=store)
+        self._shelf = Shelf(repository, store=store)
         self._restorable: list[_Restorable] = []
         self._reports: dict[Pin, PackReport] = {}
         self._chosen: set[Pin] = set()
@@ -210,7 +214,7 @@ class _Run:
         return ChunkReader(
             self._repository,
             manifest,
-            store=self._store,
+            shelf=self._shelf,
             permit=permit,
             newest=self._chain.newest,
             thorough=self._frames,
@@ -231,6 +235,7 @@ class _Run:
         if self._chain.expired:
             name = self._chain.names[self._chain.head]
             self._findings.add(name, ProblemKind.EXPIRED, self._repository.root_paths)
+        walked: dict[int, Walked] = {}
         for manifest in self._chain.manifests.values():
             try:
                 check_restorable(manifest, record=self._repository.record, now=self._now)
@@ -240,8 +245,9 @@ class _Run:
             if nested is None:
                 continue
             reader = self._reader(manifest)
-            needs = Needs(reader)
-            ListingWalk(reader, nested, needs).walk()
+            before = walked.setdefault(manifest.statement.epoch, Walked())
+            needs = Needs(reader, before)
+            ListingWalk(reader, nested, needs, known=before.known).walk()
             self._restorable.append(_Restorable(manifest=manifest, nested=nested, needs=needs))
 
     def _nested(self, manifest: VerifiedManifest) -> Nested | None:
@@ -278,7 +284,8 @@ class _Run:
         return {pin for one in self._restorable for pin in one.manifest.statement.pins}
 
     def _keys_of(self, pin: Pin) -> EpochKeys:
-        return self._opener.keys(self._opener.epoch_of(pin.registry_version))
+        opener = self._shelf.opener
+        return opener.keys(opener.epoch_of(pin.registry_version))
 
     def _choose(self) -> set[Pin]:
         """Return the packs whose content is checked this time: the longest unchecked first."""
@@ -320,19 +327,15 @@ class _Run:
         """
         self._chosen = self._choose()
         begins = None if self._request.percent is None else self._chosen_chunks()
-        done: set[tuple[bytes | None, ChunkList | None]] = set()
+        done: set[_Content] = set()
+        whole: set[Branch] = set()
         for one in self._restorable:
             reader = self._reader(one.manifest, self._permit)
-            for path, entry in one.needs.large:
-                key = (entry.sha256, entry.content)
-                try:
-                    if key in done or not _begins_in(begins, reader, entry):
-                        continue
-                    for _ in file_pieces(reader, entry, path):
-                        pass  # the last step compares
-                    done.add(key)
-                except IntegrityError as error:
-                    one.failed.append((path, error))
+            for branch in one.needs.iter_branches():
+                if branch not in whole:
+                    failed = _check_large(reader, branch, begins, done)
+                    one.failed += failed
+                    whole |= set() if failed else {branch}
             self._check_ledger(one, reader)
 
     def _chosen_chunks(self) -> IdSet:
@@ -340,7 +343,7 @@ class _Run:
         parts: list[array[int]] = []
         for pin in self._chosen:
             try:
-                parts.append(array("Q", map(short_id, self._opener.open(pin).index.ids)))
+                parts.append(array("Q", map(short_id, self._shelf.open(pin).index.ids)))
             except (IntegrityError, TrustError):
                 continue  # told of when the pack itself is looked into
         return IdSet(parts)
@@ -367,13 +370,19 @@ class _Run:
             self._findings.add(name, kind, None if self._identity is None else ())
         note_pinning(self._chain.manifests, live, kinds=harmful, findings=self._findings)
         restorable = {one.manifest.statement.sequence: one for one in self._restorable}
+        there: set[Branch] = set()
+        seen: set[Pin] = set()
         for number, manifest in self._chain.manifests.items():
             one = restorable.get(number)
             is_harmed = any(pin.name in kinds for pin in manifest.statement.pins)
             if one is None and not is_harmed:
                 continue
-            where = Whereabouts(visible_packs(manifest, self._chain.newest, self._reports))
-            if is_harmed or one is None or one.failed or where.lacks(one.needs):
+            visible = visible_packs(manifest, self._chain.newest, self._reports)
+            where, before = Whereabouts(visible), seen
+            seen = {report.pin for report in visible}
+            if not before <= seen:  # with fewer packs, what was there may be gone
+                there.clear()
+            if is_harmed or one is None or one.failed or where.lacks(one.needs, there):
                 self._find_losses_of(manifest, one, where=where, kinds=kinds)
 
     def _find_losses_of(
@@ -431,6 +440,31 @@ class _Run:
             unknown=self._unknown,
             newest_whole=is_whole(self._chain.head, problems, was_checked=is_checked),
         )
+
+
+def _check_large(
+    reader: ChunkReader, branch: Branch, begins: IdSet | None, done: set[_Content]
+) -> list[tuple[bytes, IntegrityError]]:
+    """Put together the files of more than one chunk in one directory; return what fails.
+
+    Args:
+        reader: gives the data.
+        branch: of the directory.
+        begins: where not all are wanted, those that begin in these chunks are.
+        done: what was good before; what is good now is added.
+    """
+    failed: list[tuple[bytes, IntegrityError]] = []
+    for path, entry in branch.large:
+        content = (entry.sha256, entry.content)
+        try:
+            if content in done or not _begins_in(begins, reader, entry):
+                continue
+            for _ in file_pieces(reader, entry, path):
+                pass  # the last step compares
+            done.add(content)
+        except IntegrityError as error:
+            failed.append((path, error))
+    return failed
 
 
 def _begins_in(chunks: IdSet | None, reader: ChunkReader, entry: Entry) -> bool:

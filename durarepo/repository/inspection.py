@@ -7,12 +7,13 @@ was compared. What comes back is small: chunks as the first eight bytes of their
 Source: spec/format.md 5, spec/ingest.md 5 and 6. Start at `PackInspector.inspect_all`.
 """
 
+import hashlib
 from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -20,9 +21,8 @@ from durarepo.core.errors import IntegrityError, TrustError
 from durarepo.core.limits import KEY_BYTES, TRAILER_BYTES
 from durarepo.core.names import ChunkId
 from durarepo.core.secret import Secret
-from durarepo.crypto import primitives
 from durarepo.format.manifest import Pin
-from durarepo.format.pack import FrameInfo, PackIndex
+from durarepo.format.pack import PackIndex
 from durarepo.repository.openpack import EpochKeys
 from durarepo.repository.problems import ProblemKind, kind_of
 from durarepo.repository.reader import CheckedFrames
@@ -41,7 +41,9 @@ from durarepo.sealing import (
 from durarepo.store.port import ObjectStore
 
 WORKERS = 2
-"""So many packs are in memory at once, each at most 32 MiB."""
+"""So many packs are read at once, each frame by frame."""
+
+_WINDOW_BYTES = 1 << 20
 
 
 def short_id(chunk: ChunkId) -> int:
@@ -146,63 +148,147 @@ class PackInspector:
 
     def _inspect(self, pin: Pin, keys: EpochKeys, depth: Depth) -> PackReport:
         report = PackReport(pin=pin)
+        pass_ = _Pass(self._store, report)
         try:
-            data = self._read(pin, report)
+            report.kind = self._kind_of_size(pin)
             if report.kind is not None:
                 return report
-            index = _open_index(data, pin, keys)
+            index = pass_.open_index(keys)
             report.is_indexed = True
         except IntegrityError as error:
             report.kind = kind_of(error)
             return report
-        is_sound = primitives.sha256(data) == bytes.fromhex(pin.name)
         report.frames = len(index.frames)
-        if is_sound and depth is Depth.WHOLE:
+        if depth is Depth.WHOLE and pass_.is_sound():
             report.good.extend(map(short_id, index.ids))
             return report
-        self._check_frames(data, index, keys, report, opens=depth is Depth.CHUNKS)
-        if report.lost or not is_sound:
+        pack_key = self._pack_key(pass_, keys, opens=depth is Depth.CHUNKS)
+        if pack_key is None:
+            report.lost.extend(map(short_id, index.ids))
+        else:
+            self._check_frames(pass_, pack_key, keys)
+        if report.lost or not pass_.is_sound():
             report.kind = ProblemKind.CORRUPT
         return report
 
-    def _read(self, pin: Pin, report: PackReport) -> bytes:
+    def _kind_of_size(self, pin: Pin) -> ProblemKind | None:
         size = self._store.stat(pin.name)
         if size is None:
-            report.kind = ProblemKind.MISSING
-            return b""
+            return ProblemKind.MISSING
         if size != pin.size:
-            report.kind = ProblemKind.SHORT if size < pin.size else ProblemKind.CORRUPT
-            return b""
-        data = read_object(self._store, pin.name)
-        report.bytes = len(data)
+            return ProblemKind.SHORT if size < pin.size else ProblemKind.CORRUPT
+        return None
+
+    def _pack_key(self, pass_: "_Pass", keys: EpochKeys, *, opens: bool) -> bytes | None:
+        """Return the key of a pack, empty where no frame is opened; None where it has none."""
+        try:
+            header = pass_.header()
+            check_pack_header(header, pass_.index)
+            if opens and self._identity is not None:
+                return open_pack_key(header, self._identity.reveal(), keys.place)
+        except IntegrityError:
+            return None
+        return b""
+
+    def _check_frames(self, pass_: "_Pass", pack_key: bytes, keys: EpochKeys) -> None:
+        """Compare every frame; one that was good before is told apart only in a bad pack."""
+        spared = self._spared.of(pass_.report.pin)
+        for ordinal in range(len(pass_.index.frames)):
+            if ordinal in spared:
+                pass_.skip(ordinal)
+            else:
+                self._check_frame(pass_, ordinal, pack_key, keys)
+        is_sound = pass_.is_sound()
+        for ordinal in sorted(spared):
+            if is_sound:
+                pass_.report.good.extend(pass_.shorts(ordinal))
+            else:
+                self._check_frame(pass_, ordinal, b"", keys)
+
+    @staticmethod
+    def _check_frame(pass_: "_Pass", ordinal: int, pack_key: bytes, keys: EpochKeys) -> None:
+        index = pass_.index
+        try:
+            checked = check_frame(pass_.frame(ordinal), index, ordinal)
+            if pack_key:
+                plain = open_frame(checked, index, pack_key)
+                for _ in iter_chunks(plain, index, index.frames[ordinal], keys.namer):
+                    pass  # each id is derived again on the way
+        except IntegrityError:
+            pass_.report.lost.extend(pass_.shorts(ordinal))
+        else:
+            pass_.report.good.extend(pass_.shorts(ordinal))
+
+
+class _Pass:
+    """One pack, read piece by piece in order, and hashed on the way; it is never held whole.
+
+    The index comes first and is hashed last: the very bytes that were opened.
+    """
+
+    def __init__(self, store: ObjectStore, report: PackReport) -> None:
+        self.report = report
+        self._store = store
+        self._hash = hashlib.sha256()
+        self._reached = 0
+        self._tail = b""
+
+    def open_index(self, keys: EpochKeys) -> PackIndex:
+        """Return the index, if it is the pinned one.
+
+        Raises:
+            IntegrityError: the code of the first step that fails (ingest 5.3 to 5.6).
+        """
+        pin = self.report.pin
+        end = pin.size - TRAILER_BYTES
+        key = index_key(keys.index_subkey.reveal(), self._read(1, KEY_BYTES))
+        trailer = self._read(end, TRAILER_BYTES)
+        position = open_trailer(key, trailer, size=pin.size)
+        sealed = self._read(position, end - position)
+        self.index = open_index(check_index(sealed, position, pin.index_digest), key)
+        self._tail = sealed + trailer
+        self.report.bytes = len(self._tail)
+        return self.index
+
+    def header(self) -> bytes:
+        """Return the header."""
+        return self._piece(0, self.index.header_length)
+
+    def frame(self, ordinal: int) -> bytes:
+        """Return the stored bytes of a frame."""
+        info = self.index.frames[ordinal]
+        return self._piece(info.position, info.stored_length)
+
+    def skip(self, ordinal: int) -> None:
+        """Go past a frame; whether all bytes are the right ones says nothing of it alone."""
+        with suppress(IntegrityError):
+            self.frame(ordinal)
+
+    def shorts(self, ordinal: int) -> list[int]:
+        """Return what chunks a frame holds."""
+        info = self.index.frames[ordinal]
+        ids = self.index.ids[info.first_chunk : info.first_chunk + info.chunk_count]
+        return list(map(short_id, ids))
+
+    def is_sound(self) -> bool:
+        """Return whether the SHA-256 of all bytes is the pack's name; reads what is left."""
+        with suppress(IntegrityError):
+            while self._reached < self.index.end:
+                self._piece(self._reached, min(_WINDOW_BYTES, self.index.end - self._reached))
+        whole = self._hash.copy()
+        whole.update(self._tail)
+        return whole.digest() == bytes.fromhex(self.report.pin.name)
+
+    def _piece(self, offset: int, length: int) -> bytes:
+        data = self._read(offset, length)
+        if offset == self._reached:
+            self._hash.update(data)
+            self._reached += length
+            self.report.bytes += length
         return data
 
-    def _check_frames(
-        self, data: bytes, index: PackIndex, keys: EpochKeys, report: PackReport, *, opens: bool
-    ) -> None:
-        pack_key: bytes | None = None
-        try:
-            header = data[: index.header_length]
-            check_pack_header(header, index)
-            if opens and self._identity is not None:
-                pack_key = open_pack_key(header, self._identity.reveal(), keys.place)
-        except IntegrityError:
-            report.lost.extend(map(short_id, index.ids))
-            return
-        spared = self._spared.of(report.pin)
-        for ordinal, info in enumerate(index.frames):
-            shorts = [short_id(one) for one in _ids(index, info)]
-            try:
-                ciphertext = data[info.position : info.position + info.stored_length]
-                checked = check_frame(ciphertext, index, ordinal)
-                if pack_key is not None and ordinal not in spared:
-                    plain = open_frame(checked, index, pack_key)
-                    for _ in iter_chunks(plain, index, info, keys.namer):
-                        pass  # each id is derived again on the way
-            except IntegrityError:
-                report.lost.extend(shorts)
-            else:
-                report.good.extend(shorts)
+    def _read(self, offset: int, length: int) -> bytes:
+        return read_object(self._store, self.report.pin.name, offset, length)
 
 
 class _Cancelling:
@@ -214,14 +300,3 @@ class _Cancelling:
     def close(self) -> None:
         for future in self._waiting:
             future.cancel()
-
-
-def _ids(index: PackIndex, info: FrameInfo) -> tuple[ChunkId, ...]:
-    return index.ids[info.first_chunk : info.first_chunk + info.chunk_count]
-
-
-def _open_index(data: bytes, pin: Pin, keys: EpochKeys) -> PackIndex:
-    key = index_key(keys.index_subkey.reveal(), data[1 : 1 + KEY_BYTES])
-    position = open_trailer(key, data[-TRAILER_BYTES:], size=len(data))  # ingest 5.3
-    sealed = data[position:-TRAILER_BYTES]
-    return open_index(check_index(sealed, position, pin.index_digest), key)  # 5.4 to 5.6

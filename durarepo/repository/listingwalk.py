@@ -1,8 +1,9 @@
 """What a manifest lists, walked past whatever cannot be read: needs, set hashes, and losses.
 
 `walk` of `trees` ends at the first thing that is wrong; this goes on beside it, so that every
-file that suffers is named. A directory that occurs several times is walked once. No data are
-read here. Source: spec/format.md 6 and 7.3, spec/ingest.md 7.1 to 7.6 and 7.8.
+file that suffers is named. A directory that occurs several times is walked once, for
+`Needs` also where it stands in several manifests. No data are read here.
+Source: spec/format.md 6 and 7.3, spec/ingest.md 7.1 to 7.6 and 7.8.
 Start at `ListingWalk.walk`; `Needs` listens to it, and so does `Losses`.
 """
 
@@ -21,7 +22,7 @@ from durarepo.format.tree import SetHash, parse_list_chunk, set_value
 from durarepo.repository.inspection import short_id
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.selection import FILES_KIND, sqlite_path
-from durarepo.repository.trees import iter_directory, join_path
+from durarepo.repository.trees import find_name, iter_directory, join_path
 
 
 class Listener(Protocol):
@@ -47,9 +48,25 @@ class Listener(Protocol):
         """Take note of a directory that was found lossy before, at the path ``first``."""
         ...
 
+    def enter(self, tree: ChunkId, /) -> None:
+        """Take note that what follows lies in a directory that was not walked before."""
+        ...
+
+    def read(self, chunk: ChunkId, /) -> None:
+        """Take note of a chunk of the listing of the directory that was entered last."""
+        ...
+
+    def leave(self, tree: ChunkId, /) -> None:
+        """Take note that what follows lies in the directory above."""
+        ...
+
+    def met(self, tree: ChunkId, /) -> None:
+        """Take note of a directory that was entered and left before, and is not entered now."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """A directory that has been walked: how far it reaches down, and whether all was well."""
 
     path: bytes
@@ -76,14 +93,28 @@ class _Folder:
 class ListingWalk:
     """Walks what one manifest lists. The reader needs no permit."""
 
-    def __init__(self, reader: ChunkReader, nested: Nested, listener: Listener) -> None:
+    def __init__(
+        self,
+        reader: ChunkReader,
+        nested: Nested,
+        listener: Listener,
+        *,
+        known: dict[ChunkId, Known] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            reader: of the manifest.
+            nested: its nested part.
+            listener: told of everything.
+            known: directories that earlier walks with such a listener have left whole; this
+                one's are added.
+        """
         self._reader = reader
         self._nested = nested
         self._listener = listener
-        self._known: dict[ChunkId, _Known] = {}
-        self._files: dict[bytes, bytes | None] = {
-            path: None for path in map(sqlite_path, nested.components) if path is not None
-        }
+        self._known: dict[ChunkId, Known] = {} if known is None else known
+        self._lossy: list[ChunkId] = []
         self.is_whole = True
 
     def walk(self) -> None:
@@ -99,8 +130,10 @@ class ListingWalk:
             self.is_whole = self.is_whole and known.is_whole
         if self.is_whole:
             self._check_components(roots.digest())
+        for tree in self._lossy:  # another manifest may pin what was missing here
+            self._known.pop(tree, None)
 
-    def _walk_root(self, path: bytes, root: Entry) -> _Known:
+    def _walk_root(self, path: bytes, root: Entry) -> Known:
         stack: list[_Folder] = []
         self._take(path, root, stack)
         while stack:
@@ -115,11 +148,14 @@ class ListingWalk:
                 self._take(join_path(here.path, entry.name), entry, stack)
                 continue
             stack.pop()
-            known = _Known(here.path, here.sets.digest(), here.is_whole, here.longest, here.height)
+            known = Known(here.path, here.sets.digest(), here.is_whole, here.longest, here.height)
             self._known[here.tree] = known
+            if not here.is_whole:
+                self._lossy.append(here.tree)
+            self._listener.leave(here.tree)
             if stack:
                 self._add(stack[-1], here.entry, known)
-        return _Known(path) if root.tree is None else self._known.get(root.tree, _Known(path))
+        return Known(path) if root.tree is None else self._known.get(root.tree, Known(path))
 
     def _take(self, path: bytes, entry: Entry, stack: list[_Folder]) -> None:
         is_lossy = True
@@ -131,8 +167,6 @@ class ListingWalk:
             elif stack:
                 stack[-1].sets.add(entry, set_value(entry))
                 stack[-1].longest = max(stack[-1].longest, len(entry.name) + 1)
-            if path in self._files:
-                self._files[path] = entry.sha256
         except IntegrityError:
             is_lossy = True
             self._listener.refused(path)
@@ -146,18 +180,21 @@ class ListingWalk:
                 raise IntegrityError("tree-form", "directory holds itself")
             if len(stack) >= TREE_MAX_DEPTH:
                 raise IntegrityError("path", f"directories lie deeper than {TREE_MAX_DEPTH}")
-            stack.append(_Folder(path, entry, tree, iter_directory(self._reader, tree)))
+            entries = iter_directory(self._reader, tree, told=self._listener.read)
+            stack.append(_Folder(path, entry, tree, entries))
+            self._listener.enter(tree)
             return
         _check_length(len(path) + known.longest)
         if len(stack) + known.height > TREE_MAX_DEPTH:
             raise IntegrityError("path", f"directories lie deeper than {TREE_MAX_DEPTH}")
         if not known.is_whole:
             self._listener.again(path, known.path)
+        self._listener.met(tree)
         if stack:
             self._add(stack[-1], entry, known)
 
     @staticmethod
-    def _add(parent: _Folder, entry: Entry, known: _Known) -> None:
+    def _add(parent: _Folder, entry: Entry, known: Known) -> None:
         parent.sets.add(entry, known.set_hash)
         parent.is_whole = parent.is_whole and known.is_whole
         parent.longest = max(parent.longest, len(entry.name) + 1 + known.longest)
@@ -169,8 +206,22 @@ class ListingWalk:
                 for root in self._nested.roots:
                     self._listener.refused(root.path)
             path = sqlite_path(component)
-            if path is not None and self._files[path] != component.integrity:
+            if path is not None and self._hash_of(path) != component.integrity:
                 self._listener.refused(path)
+
+    def _hash_of(self, path: bytes) -> bytes | None:
+        """Return the SHA-256 of a file that is listed, found by its names from its root down."""
+        for root in self._nested.roots:
+            above = root.path.rstrip(b"/") + b"/"
+            found: Entry | None = root.entry if path.startswith(above) else None
+            for name in path[len(above) :].split(b"/"):
+                if found is not None and found.tree is not None:
+                    found = find_name(self._reader, found.tree, name)
+                else:
+                    found = None
+            if found is not None:
+                return found.sha256
+        return None
 
 
 def _check_length(length: int) -> None:
@@ -211,21 +262,78 @@ def needed_by(reader: ChunkReader, entry: Entry) -> Iterator[ChunkId]:
                 yield chunk
 
 
-class Needs:
-    """Listens for what a manifest needs, and for the files that are more than one chunk."""
+class Branch:
+    """What one directory needs itself, and the directories in it. Manifests share branches."""
 
-    def __init__(self, reader: ChunkReader) -> None:
-        self._reader = reader
+    __slots__ = ("below", "chunks", "large")
+
+    def __init__(self) -> None:
         self.chunks: array[int] = array("Q")
         self.large: list[tuple[bytes, Entry]] = []
+        self.below: list[Branch] = []
+
+
+@dataclass(slots=True)
+class Walked:
+    """What walks through earlier manifests of one epoch have left for later ones."""
+
+    known: dict[ChunkId, Known] = field(default_factory=dict)
+    branches: dict[ChunkId, Branch] = field(default_factory=dict)
+
+
+class Needs:
+    """Listens for what a manifest needs, and for the files that are more than one chunk.
+
+    Chunks of listings are needed like those of files: who comes to a directory that another
+    manifest has shown whole does not read them.
+    """
+
+    def __init__(self, reader: ChunkReader, walked: Walked) -> None:
+        self._reader = reader
+        self._branches = walked.branches
+        self._top = Branch()
+        self._stack = [self._top]
         self.is_sound = True
+
+    def iter_branches(self) -> Iterator[Branch]:
+        """Yield each branch once, directories before what is in them."""
+        waiting, seen = [self._top], {self._top}
+        while waiting:
+            branch = waiting.pop()
+            yield branch
+            fresh = [one for one in dict.fromkeys(branch.below) if one not in seen]
+            seen.update(fresh)
+            waiting += reversed(fresh)
 
     def entry(self, path: bytes, entry: Entry) -> bool:
         """Note the chunks of an entry."""
-        self.chunks.extend(map(short_id, needed_by(self._reader, entry)))
+        here = self._stack[-1]
+        if entry.content is None and not entry.xattrs:  # as nearly all are
+            if entry.size:
+                here.chunks.append(short_id(self._reader.file_chunk(entry)))
+            return False
+        here.chunks.extend(map(short_id, needed_by(self._reader, entry)))
         if entry.content is not None:
-            self.large.append((path, entry))
+            here.large.append((path, entry))
         return False
+
+    def enter(self, _tree: ChunkId) -> None:
+        """Begin a branch."""
+        branch = Branch()
+        self._stack[-1].below.append(branch)
+        self._stack.append(branch)
+
+    def read(self, chunk: ChunkId) -> None:
+        """Note a chunk of the listing."""
+        self._stack[-1].chunks.append(short_id(chunk))
+
+    def leave(self, tree: ChunkId) -> None:
+        """End a branch."""
+        self._branches[tree] = self._stack.pop()
+
+    def met(self, tree: ChunkId) -> None:
+        """Take over a branch."""
+        self._stack[-1].below.append(self._branches[tree])
 
     def unreadable(self, _path: bytes, _tree: ChunkId) -> None:
         """Note that not everything could be asked for."""

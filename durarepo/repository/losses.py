@@ -17,7 +17,7 @@ from durarepo.format.tree import Node, parse_tree
 from durarepo.ingest import VerifiedManifest
 from durarepo.local.statefiles import LivePins
 from durarepo.repository.inspection import IdSet, PackReport, short_id
-from durarepo.repository.listingwalk import Needs, needed_by
+from durarepo.repository.listingwalk import Branch, Needs, needed_by
 from durarepo.repository.problems import Findings, ProblemKind
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.slots import CheckedChain
@@ -85,6 +85,18 @@ class Losses:
         for name, kind in self._findings.harming(first):
             self._findings.add(name, kind, [path])
 
+    def enter(self, _tree: ChunkId) -> None:
+        """Do nothing, here and below: paths say all."""
+
+    def read(self, _chunk: ChunkId) -> None:
+        """Do nothing: what cannot be read is told of."""
+
+    def leave(self, _tree: ChunkId) -> None:
+        """Do nothing."""
+
+    def met(self, _tree: ChunkId) -> None:
+        """Do nothing: `again` was told if it has to be known."""
+
     def _is_lost(self, chunk: ChunkId, path: bytes) -> bool:
         packs = self._where(chunk)
         if packs is None:
@@ -102,7 +114,8 @@ class Whereabouts:
     """Tells where a chunk of one manifest is lost; see `Where`."""
 
     def __init__(self, reports: list[PackReport]) -> None:
-        self._good = IdSet(report.good for report in reports)
+        self._reports = reports
+        self._held: IdSet | None = None
         self._blind = tuple(report.pin.name for report in reports if not report.is_indexed)
         self._lost: dict[int, list[ObjectName]] = {}
         for report in reports:
@@ -112,14 +125,32 @@ class Whereabouts:
     def __call__(self, chunk: ChunkId) -> tuple[ObjectName, ...] | None:
         """Return the packs that a chunk is lost with, or None where it can be read."""
         short = short_id(chunk)
-        if short in self._good:
+        if short in self._good():
             return None
         lost = self._lost.get(short)
         return self._blind if lost is None else tuple(lost)
 
-    def lacks(self, needs: Needs) -> bool:
-        """Return whether something that is needed is not there, or is not as it has to be."""
-        return not needs.is_sound or not all(map(self._good.__contains__, needs.chunks))
+    def lacks(self, needs: Needs, there: set[Branch]) -> bool:
+        """Return whether something that is needed is not there, or is not as it has to be.
+
+        Args:
+            needs: of the manifest.
+            there: branches all of which is known to be there; those found to be are added.
+        """
+        if not needs.is_sound:
+            return True
+        for branch in needs.iter_branches():
+            if branch not in there:
+                if not all(map(self._good().__contains__, branch.chunks)):
+                    return True
+                there.add(branch)
+        return False
+
+    def _good(self) -> IdSet:
+        """Return what a reader gets, put together when it is first asked for."""
+        if self._held is None:
+            self._held = IdSet(report.good for report in self._reports)
+        return self._held
 
 
 def damaged_packs(

@@ -3,32 +3,24 @@
 Where a chunk lies is a guess of the catalogue, or comes from the indexes of the pinned packs;
 what it is, is decided by the pinned index alone. A reader without a permit gives trees, lists
 and ledgers of any age; data come only from a reader whose operation lets the live time decide.
-Memory is bounded: frames by bytes, open indexes by chunks, places by 16 bytes a chunk.
+What is open lies on a shelf, which readers of one run may share.
 Source: spec/format.md 5 and 7.2, spec/ingest.md 5 and 6. Start at `ChunkReader.chunk`.
 """
 
 import os
-import sqlite3
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from durarepo.core.entries import Entry
 from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError
-from durarepo.core.limits import CHUNK_MAX_BYTES, MIB
+from durarepo.core.limits import CHUNK_MAX_BYTES
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.ingest import VerifiedManifest
-from durarepo.repository.openpack import EpochKeys, OpenPack, PackOpener
+from durarepo.repository.openpack import EpochKeys, OpenPack
 from durarepo.repository.repository import Repository
-from durarepo.store.port import ObjectStore
-
-FRAMES_MAX_BYTES = 48 * MIB
-"""So many bytes of decrypted frames are kept."""
-
-OPEN_CHUNKS_MAX = 200_000
-"""So many chunks the indexes that are kept open may name; at least one index is kept."""
+from durarepo.repository.shelf import Shelf
 
 Permit = Callable[[], None]
 """Asks the live time whether data may be decrypted now; raises where not (ingest 6.1)."""
@@ -59,7 +51,7 @@ class ChunkReader:
         repository: Repository,
         manifest: VerifiedManifest,
         *,
-        store: ObjectStore | None = None,
+        shelf: Shelf | None = None,
         permit: Permit | None = None,
         newest: VerifiedManifest | None = None,
         thorough: CheckedFrames | None = None,
@@ -69,7 +61,8 @@ class ChunkReader:
         Args:
             repository: where keys and hints come from.
             manifest: whose pins count.
-            store: stands in for the repository's own objects.
+            shelf: packs that other readers of this run have opened, and frames that they have
+                read; one of its own where none is given.
             permit: asked once before the first frame; None for a reader that gives no data.
             newest: the newest verified manifest; its repairs count as well.
             thorough: takes note of frames: of each that is read all chunks are checked, whether
@@ -80,15 +73,10 @@ class ChunkReader:
         self._permit = permit
         self._thorough = thorough
         self._is_permitted = False
-        self.opener = PackOpener(repository, store=store)
+        self._shelf = Shelf(repository) if shelf is None else shelf
         self._pins = _ranked_pins(manifest, newest or manifest)
-        self._packs: OrderedDict[ObjectName, OpenPack] = OrderedDict()
-        self._recent: OpenPack | None = None  # the last of the packs that are open
-        self._open_chunks = 0
-        self._frames: OrderedDict[tuple[ObjectName, int], bytes] = OrderedDict()
-        self._frame_bytes = 0
+        self._recent: OpenPack | None = None
         self._hints: Mapping[int, ObjectName] | None = None if thorough is None else {}
-        self._places: _Places | None = None
 
     def chunk(self, chunk: ChunkId, kind: ChunkKind) -> bytes:
         """Return the plaintext of a chunk.
@@ -141,8 +129,9 @@ class ChunkReader:
                     return self._read(pack, number, kind, of)
             except IntegrityError as error:
                 refusal = refusal or _in_pack(name, error)
-        if refusal is None and self._places is not None:
-            refusal = self._places.refusal
+        unread = None if refusal else self._shelf.refusal(self._pins.values())
+        if unread is not None:
+            refusal = _in_pack(*unread)
         raise refusal or IntegrityError(
             "chunk-missing",
             "no pinned pack holds a chunk that the manifest needs",
@@ -163,36 +152,23 @@ class ChunkReader:
 
     def _own_keys(self) -> EpochKeys:
         """Return the keys that the ids of this manifest's one-chunk files are made with."""
-        return self.opener.keys(self.manifest.statement.epoch)
+        return self._shelf.opener.keys(self.manifest.statement.epoch)
 
     def _frame(self, pack: OpenPack, ordinal: int) -> bytes:
-        key = (pack.pin.name, ordinal)
-        held = self._frames.get(key)
-        if held is not None:
-            self._frames.move_to_end(key)
-            return held
         if self._permit is not None and not self._is_permitted:
             self._permit()  # ingest 6.1
             self._is_permitted = True
+        held = self._shelf.frame(pack, ordinal)
+        if held is not None:
+            return held
         plain = pack.read_frame(ordinal, self._repository.keys.need_identity())
         if self._thorough is not None and pack.is_whole(plain, ordinal):
             self._thorough.note(pack.pin, ordinal)
-        self._frames[key] = plain
-        self._frame_bytes += len(plain)
-        while self._frame_bytes > FRAMES_MAX_BYTES and len(self._frames) > 1:
-            self._frame_bytes -= len(self._frames.popitem(last=False)[1])
+        self._shelf.keep_frame(pack, ordinal, plain)
         return plain
 
     def _open(self, name: ObjectName) -> OpenPack:
-        pack = self._packs.get(name)
-        if pack is not None:
-            self._packs.move_to_end(name)
-            self._recent = pack
-            return pack
-        pack = self._recent = self._packs[name] = self.opener.open(self._pins[name])
-        self._open_chunks += len(pack.index.ids)
-        while self._open_chunks > OPEN_CHUNKS_MAX and len(self._packs) > 1:
-            self._open_chunks -= len(self._packs.popitem(last=False)[1].index.ids)
+        pack = self._recent = self._shelf.open(self._pins[name])
         return pack
 
     def _candidates(self, chunk: ChunkId) -> Iterator[ObjectName]:
@@ -202,17 +178,15 @@ class ChunkReader:
         """
         recent = self._recent
         tried = set() if recent is None else {recent.pin.name}
-        for name in [one for one, pack in self._packs.items() if pack.number(chunk) is not None]:
-            if name not in tried:
+        for name in self._shelf.holding(chunk):
+            if name in self._pins and name not in tried:
                 tried.add(name)
                 yield name
         hint = self._hint(chunk)
         if hint is not None and hint not in tried:
             tried.add(hint)
             yield hint
-        if self._places is None:
-            self._places = _Places(list(self._pins), self._open)
-        for name in self._places.find(chunk):
+        for name in self._shelf.find(chunk, self._pins):
             if name not in tried:
                 yield name
 
@@ -264,51 +238,3 @@ def _ranked_pins(manifest: VerifiedManifest, newest: VerifiedManifest) -> dict[O
                     pins.setdefault(name, later[name])
     good = {name: pin for name, pin in pins.items() if name not in bad}
     return good | {name: pins[name] for name in pins if name in bad}
-
-
-class _Places:
-    """Which packs name a chunk, by their own indexes, which are opened as far as needed.
-
-    Held in a private database in memory: the first eight bytes of an id and the rank of the pack.
-    """
-
-    def __init__(
-        self, names: list[ObjectName], open_pack: Callable[[ObjectName], OpenPack]
-    ) -> None:
-        self._names = names
-        self._open_pack = open_pack
-        self._loaded = 0
-        self.refusal: IntegrityError | None = None
-        """Why the first index that could not be opened was refused."""
-        self._rows = sqlite3.connect(":memory:", isolation_level=None)
-        self._rows.execute(
-            "CREATE TABLE places (start INTEGER, rank INTEGER, PRIMARY KEY (start, rank)) "
-            "WITHOUT ROWID"
-        )
-
-    def find(self, chunk: ChunkId) -> Iterator[ObjectName]:
-        """Yield each pack that may hold the chunk; opens further indexes only if asked on."""
-        query = "SELECT rank FROM places WHERE start = ? ORDER BY rank"
-        for (rank,) in self._rows.execute(query, (_start(chunk),)).fetchall():
-            yield self._names[rank]
-        while self._loaded < len(self._names):
-            rank = self._loaded
-            self._loaded += 1
-            if chunk in self._load(rank):
-                yield self._names[rank]
-
-    def _load(self, rank: int) -> tuple[ChunkId, ...]:
-        try:
-            ids = self._open_pack(self._names[rank]).index.ids
-        except IntegrityError as error:
-            self.refusal = self.refusal or _in_pack(self._names[rank], error)
-            return ()
-        rows = ((start, rank) for start in sorted({_start(one) for one in ids}))
-        self._rows.execute("BEGIN")
-        self._rows.executemany("INSERT INTO places VALUES (?, ?)", rows)
-        self._rows.execute("COMMIT")
-        return ids
-
-
-def _start(chunk: ChunkId) -> int:
-    return int.from_bytes(chunk[:8], signed=True)

@@ -72,15 +72,17 @@ class CheckedChain:
             self.pins[pin] = self.pins.get(pin, False) or is_live
 
 
-def read_object(store: ObjectStore, name: ObjectName) -> bytes:
-    """Return an object whole; what the disk cannot give back counts as wrong bytes.
+def read_object(
+    store: ObjectStore, name: ObjectName, offset: int = 0, length: int | None = None
+) -> bytes:
+    """Return an object, or the bytes asked for; what the disk cannot give back counts as wrong.
 
     Raises:
         IntegrityError: it is not there, too long, or the disk fails where it lies.
         StoreError: the store as such cannot be used.
     """
     try:
-        return store.read(name)
+        return store.read(name, offset, length)
     except StoreError as error:
         if error.code != "store.io":
             raise

@@ -41,19 +41,30 @@ class Visit:
     entry: Entry
 
 
-def iter_directory(reader: ChunkReader, tree: ChunkId) -> Iterator[Entry]:
+def iter_directory(
+    reader: ChunkReader, tree: ChunkId, *, told: Callable[[ChunkId], None] | None = None
+) -> Iterator[Entry]:
     """Yield the entries of a directory in order.
+
+    Args:
+        reader: gives the trees.
+        tree: the directory's.
+        told: told of every chunk that was read for it.
 
     Raises:
         IntegrityError: ``tree-form``, ``entry``, ``name``, ``tree-order``, or why a chunk of it
             cannot be read.
     """
-    for leaf in _leaves(reader, tree):
+    for leaf in _leaves(reader, tree, told):
         yield from leaf.entries
 
 
-def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[Leaf]:
+def _leaves(
+    reader: ChunkReader, tree: ChunkId, told: Callable[[ChunkId], None] | None
+) -> Iterator[Leaf]:
     whole = _read_tree(reader, tree)
+    if told is not None:
+        told(tree)
     if isinstance(whole, Leaf):
         yield whole
         return
@@ -64,6 +75,8 @@ def _leaves(reader: ChunkReader, tree: ChunkId) -> Iterator[Leaf]:
             raise IntegrityError("tree-form", "node of a directory names what is no leaf")
         if leaf.entries[0].name != first or first <= last:
             raise IntegrityError("tree-order", "leaves of a directory are not in ascending order")
+        if told is not None:
+            told(chunk)
         last = leaf.entries[-1].name
         yield leaf
 

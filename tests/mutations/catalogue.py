@@ -648,13 +648,27 @@ MUTATIONS = (
         rows=("X1",),
         breaks="a pack is called whole although its bytes were not compared",
         file="durarepo/repository/inspection.py",
-        old="is_sound = primitives.sha256(data) == bytes.fromhex(pin.name)",
-        new="is_sound = len(data) == pin.size",
+        old="return whole.digest() == bytes.fromhex(self.report.pin.name)",
+        new="return self._reached == self.index.end",
         tests=(
             f"{_UNIT}/operations/test_verify.py"
             "::test_a_flipped_bit_names_the_pack_and_the_one_file_in_that_frame",
             f"{_UNIT}/operations/test_verify.py"
             "::test_one_damaged_pack_hides_no_other_and_nothing_is_changed",
+        ),
+    ),
+    Mutation(
+        id="once-there-always-there",
+        rows=("X1",),
+        breaks="what one manifest pins is taken for pinned by all",
+        file="durarepo/operations/verify.py",
+        old="            if not before <= seen:  # with fewer packs, what was there may be gone\n",
+        new="            if before is None:\n",
+        tests=(
+            f"{_UNIT}/operations/test_verify_details.py"
+            "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it[True]",
+            f"{_UNIT}/operations/test_verify_details.py"
+            "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it[False]",
         ),
     ),
     Mutation(

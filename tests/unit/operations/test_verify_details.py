@@ -255,6 +255,39 @@ def test_a_database_that_is_not_its_component_is_named(tmp_path: Path) -> None:
     assert found(look(scene, Level.DATA)) == [(slot(scene, 1), "corrupt", (path,))]
 
 
+def test_a_database_in_a_folder_that_was_seen_before_is_compared(tmp_path: Path) -> None:
+    """A folder and its twin are walked once, and a good copy must not be called a bad one."""
+    scene = Scene(tmp_path)
+    twin = mini.directory({b"a.db": mini.file(b"database")})
+    chunks, nested = one_root(scene, {b"x": twin, b"y": twin})
+    right, wrong = (ROOT + b"/%s/a.db" % name for name in (b"x", b"y"))
+    digest = mini.sha256(b"database")
+    nested[1].append(mini.component("sqlite", b"sqlite:" + right, digest))
+    nested[1].append(mini.component("sqlite", b"sqlite:" + wrong, digest[::-1]))
+    commit(scene, chunks, nested)
+
+    assert found(look(scene, Level.DATA)) == [(slot(scene, 1), "corrupt", (wrong,))]
+
+
+@pytest.mark.parametrize("is_listing", [True, False])
+def test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it(
+    tmp_path: Path, *, is_listing: bool
+) -> None:
+    """A folder is walked once for all manifests; what it needs has to be there for each."""
+    scene = Scene(tmp_path)
+    folder = mini.directory({b"a": mini.file(b"alpha")})
+    chunks, nested = one_root(scene, {b"d": folder})
+    commit(scene, chunks, nested)
+    if not is_listing:  # it is stored once more below, its file is not
+        trees = {name for name, (kind, _) in chunks.new.items() if kind == mini.TREE}
+        scene.stream.stored[1] -= trees
+    scene.stream.pins.clear()
+    commit(scene, *one_root(scene, {b"d": folder, b"b": mini.file(b"beta")}))
+
+    path = ROOT + (b"/d" if is_listing else b"/d/a")
+    assert found(look(scene, Level.DATA)) == [(slot(scene, 2), "missing", (path,))]
+
+
 def test_a_ledger_that_is_none_is_laid_to_the_manifest(tmp_path: Path) -> None:
     """What was left out on purpose has to be known."""
     scene = Scene(tmp_path)
@@ -322,6 +355,11 @@ class Noted:
 
     def again(self, path: bytes, _first: bytes) -> None:
         self.refusals.append(path)
+
+    def ignore(self, _tree: ChunkId) -> None:
+        pass
+
+    enter = read = leave = met = ignore
 
 
 def walked(trees: dict[bytes, dict[bytes, bytes]]) -> list[bytes]:

@@ -10,10 +10,11 @@ from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.format.layout import ChunkKind
 from durarepo.repository import openpack
-from durarepo.repository import reader as reader_module
+from durarepo.repository import shelf as shelf_module
 from durarepo.repository.chain import Chain
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository
+from durarepo.repository.shelf import Shelf
 from durarepo.repository.trees import iter_directory
 from tests.adversary.scene import ROOT, RecordingStore, Scene, fill_catalog, verified
 from tests.interop import miniwriter as mini
@@ -373,7 +374,9 @@ def test_listing_with_a_catalogue_touches_no_pack_that_holds_only_data(tmp_path:
         fill_catalog(repository, manifest)
         store = RecordingStore(repository.store)
 
-        found = listing(repository, ChunkReader(repository, manifest, store=store))
+        found = listing(
+            repository, ChunkReader(repository, manifest, shelf=Shelf(repository, store=store))
+        )
 
     assert set(found) == {b"a"}
     assert store.touched == {trees}
@@ -414,7 +417,7 @@ def test_listing_without_a_catalogue_reads_no_frame_of_a_data_pack(tmp_path: Pat
         index = openpack.PackOpener(repository).open(pin).index
         store = RecordingStore(repository.store)
 
-        listing(repository, ChunkReader(repository, manifest, store=store))
+        listing(repository, ChunkReader(repository, manifest, shelf=Shelf(repository, store=store)))
 
         frames = [
             (offset, length)
@@ -473,7 +476,9 @@ def test_a_replacement_that_is_not_pinned_is_not_read(tmp_path: Path) -> None:
         manifests = Chain(repository).all_verified(now=1_800_000_100)
         scene.object_path(bad).unlink()
         store = RecordingStore(repository.store)
-        reader = ChunkReader(repository, manifests[1], store=store, newest=manifests[2])
+        reader = ChunkReader(
+            repository, manifests[1], shelf=Shelf(repository, store=store), newest=manifests[2]
+        )
 
         with pytest.raises(IntegrityError):
             listing(repository, reader)
@@ -498,22 +503,23 @@ def test_memory_of_frames_and_indexes_stays_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restore of a terabyte must not keep a terabyte."""
-    monkeypatch.setattr(reader_module, "FRAMES_MAX_BYTES", 100_000)
-    monkeypatch.setattr(reader_module, "OPEN_CHUNKS_MAX", 4)
+    monkeypatch.setattr(shelf_module, "FRAMES_MAX_BYTES", 100_000)
+    monkeypatch.setattr(shelf_module, "OPEN_CHUNKS_MAX", 4)
     scene = Scene(tmp_path)
     contents = {b"%d" % number: bytes([number]) * 30_000 for number in range(1, 9)}
     for upto in range(1, 9):
         chosen = list(contents.items())[:upto]
         scene.snapshot({name: mini.file(data) for name, data in chosen})
     with scene.open() as repository:
-        reader = ChunkReader(repository, verified(repository, 8), permit=allow)
+        shelf = Shelf(repository)
+        reader = ChunkReader(repository, verified(repository, 8), permit=allow, shelf=shelf)
 
         for name, data in contents.items():
             assert read_file(repository, reader, name) == data
 
-        assert reader._frame_bytes == sum(map(len, reader._frames.values()))
-        assert reader._frame_bytes <= 100_000
-        assert sum(len(pack.index.ids) for pack in reader._packs.values()) <= 4
+        assert shelf._frame_bytes == sum(map(len, shelf._frames.values()))
+        assert shelf._frame_bytes <= 100_000
+        assert sum(len(pack.index.ids) for pack in shelf._packs.values()) <= 4
 
 
 @pytest.mark.parametrize(
@@ -555,6 +561,8 @@ def test_packs_of_an_earlier_epoch_are_opened_as_of_that_epoch(tmp_path: Path) -
 
         assert read_file(repository, old, b"a") == b"alpha"
         assert read_file(repository, new, b"b") == b"beta"
-        epochs = [old.opener.epoch_of(pin.registry_version) for pin in new.manifest.statement.pins]
+        epochs = [
+            old._shelf.opener.epoch_of(pin.registry_version) for pin in new.manifest.statement.pins
+        ]
 
     assert sorted(epochs) == [1, 2]
