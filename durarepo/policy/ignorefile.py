@@ -10,8 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from durarepo.policy.ignorepattern import compile_pattern
+
 IGNORE_NAME = b".durarepoignore"
 IGNORE_MAX_BYTES = 1024 * 1024
+IGNORE_LINE_MAX_BYTES = 16 * 1024
 RULE_IGNORE = "durarepoignore"
 
 
@@ -62,7 +65,7 @@ def is_ignored(files: Sequence[IgnoreFile], path: bytes, *, is_folder: bool) -> 
 
 def _pattern(line: bytes) -> IgnorePattern | None:
     text = _without_trailing_space(line.removesuffix(b"\r"))
-    if not text or text.startswith(b"#"):
+    if not text or text.startswith(b"#") or len(text) > IGNORE_LINE_MAX_BYTES:
         return None
     is_taken_back = text.startswith(b"!")
     if is_taken_back:
@@ -73,61 +76,11 @@ def _pattern(line: bytes) -> IgnorePattern | None:
     text = text.removeprefix(b"/")
     if not text:
         return None
-    try:
-        matcher = re.compile((b"" if is_anchored else b"(?:.*/)?") + _translated(text), re.DOTALL)
-    except re.error:
-        return None
-    return IgnorePattern(matcher, is_taken_back, only_folders)
+    matcher = compile_pattern(text, is_anchored=is_anchored)
+    return None if matcher is None else IgnorePattern(matcher, is_taken_back, only_folders)
 
 
 def _without_trailing_space(line: bytes) -> bytes:
     stripped = line.rstrip(b" ")
     is_escaped = (len(stripped) - len(stripped.rstrip(b"\\"))) % 2 == 1
     return stripped + b" " if is_escaped and len(stripped) < len(line) else stripped
-
-
-_TOKEN = re.compile(
-    rb"\A\*\*/|/\*\*\Z|/\*\*/|\*+|\?|\\.|\[[!^]?\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL
-)
-_CLASSES = {
-    b"[:alpha:]": b"A-Za-z",
-    b"[:digit:]": b"0-9",
-    b"[:alnum:]": b"A-Za-z0-9",
-    b"[:upper:]": b"A-Z",
-    b"[:lower:]": b"a-z",
-    b"[:space:]": rb"\s",
-    b"[:xdigit:]": b"0-9A-Fa-f",
-}
-_FIXED = {
-    b"**/": b"(?:.*/)?",
-    b"/**": b"/.*",
-    b"/**/": b"/(?:.*/)?",
-    b"?": b"[^/]",
-}
-
-
-def _translated(text: bytes) -> bytes:
-    return b"".join(_translated_token(token) for token in _TOKEN.findall(text))
-
-
-def _translated_token(token: bytes) -> bytes:
-    if token in _FIXED:
-        return _FIXED[token]
-    if token.startswith(b"*"):
-        return b"[^/]*"
-    if token.startswith(b"\\") and len(token) > 1:
-        return re.escape(token[1:])
-    if token.startswith(b"[") and len(token) > 1:
-        return _translated_class(token)
-    return re.escape(token)
-
-
-def _translated_class(token: bytes) -> bytes:
-    inside = token[1:-1]
-    is_negated = inside[:1] in (b"!", b"^")
-    inside = inside[1:] if is_negated else inside
-    for name, members in _CLASSES.items():
-        inside = inside.replace(name, members)
-    inside = inside.replace(b"[", rb"\[")
-    inside = rb"\]" + inside[1:] if inside.startswith(b"]") else inside
-    return (b"(?!/)[^" if is_negated else b"(?!/)[") + inside + b"]"
