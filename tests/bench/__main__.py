@@ -109,24 +109,28 @@ def _run(given: argparse.Namespace) -> int:
     results = Results(given.work / "results.jsonl")
     facts = results.add_facts(_facts(programs, given.work))
     memory = given.memory / f"durarepo-bench-{os.getpid()}"
-    try:
-        for corpus in given.corpus.split(","):
-            for step in steps if given.again else []:
-                results.forget(corpus, step)
-            plan = Plan(
-                corpus=corpus,
-                steps=steps,
-                pairs=given.pairs,
-                programs=programs,
-                work=given.work,
-                memory=memory,
-                scanner=given.work / "programs" / "durarepo-fast" / "bin" / "python",
-                facts=facts,
-            )
+    failed = False
+    for corpus in given.corpus.split(","):
+        for step in steps if given.again else []:
+            results.forget(corpus, step)
+        plan = Plan(
+            corpus=corpus,
+            steps=steps,
+            pairs=given.pairs,
+            programs=programs,
+            work=given.work,
+            memory=memory,
+            scanner=given.work / "programs" / "durarepo-fast" / "bin" / "python",
+            facts=facts,
+        )
+        try:
             Rounds(plan, results, _say).run()
-    finally:
-        shutil.rmtree(memory, ignore_errors=True)
-    return 0
+        except FailedError as error:
+            _say(f"bench: {corpus}: {error}")
+            failed = True
+        finally:
+            shutil.rmtree(memory, ignore_errors=True)
+    return int(failed)
 
 
 def _facts(programs: dict[str, str], work: Path) -> dict[str, str]:

@@ -25,6 +25,7 @@ from tests.bench.scanchild import MODES
 
 STEPS = ("first", "unchanged", "day", "verify", "log", "restore", "scan")
 TOP = Path(__file__).resolve().parents[2]
+_BROKEN, _BROKEN_DAY = 1, 2
 _BACKUPS = ("first", "unchanged", "day")
 _SETTLE_SECONDS = 2.0
 _WARM_BYTES = 1 << 22
@@ -59,9 +60,9 @@ class Rounds:
         self._results = results
         self._say = say
         self._folder = plan.work / "runs" / plan.corpus
-        self._state = {"source": 0, "first": 0, "day": 0, "number": 0}
+        self._state = {"source": 0, "first": 0, "day": 0, "number": 0, "broken": 0}
         if (self._folder / "state.json").exists():
-            self._state = json.loads((self._folder / "state.json").read_text())
+            self._state |= json.loads((self._folder / "state.json").read_text())
         self._size = (0, 0)
         self._kind = ""
 
@@ -84,29 +85,38 @@ class Rounds:
     def _pair(self, step: str, pair: int) -> None:
         if step == "first":
             self._prepare_first()
-        elif not self._state["first"] and step != "scan":
+        elif step != "scan" and (self._state["broken"] or not self._state["first"]):
             done = self._results.pairs(self._plan.corpus, "first", self._plan.programs)
             self._pair("first", done)
-        if step == "day":
-            self._state["day"] += 1
-            day = ["--day", str(self._state["day"])]
-            self._kind = self._child("day", str(self._source()), *day)
-            self._size = (0, 0)
-            time.sleep(_SETTLE_SECONDS)
         self._make_source()
         if step == "scan":
             self._scan(pair)
-            return
-        if step in _BACKUPS:
+        elif step in _BACKUPS:  # a round that ends in between is not gone on with
+            self._save(broken=_BROKEN_DAY if step == "day" else _BROKEN)
+            if step == "day":
+                self._change_source()
             self._state["number"] += 1
+            self._measure_all(step, pair)
+            self._save(broken=0)
+        else:
+            self._measure_all(step, pair)
+
+    def _measure_all(self, step: str, pair: int) -> None:
         names = list(self._plan.programs)
-        names = names[pair % len(names) :] + names[: pair % len(names)]
-        for name in names:
+        for name in names[pair % len(names) :] + names[: pair % len(names)]:
             self._measure(step, pair, PROGRAMS[name])
-        self._save()
+
+    def _change_source(self) -> None:
+        self._state["day"] += 1
+        day = ["--day", str(self._state["day"])]
+        self._kind = self._child("day", str(self._source()), *day)
+        time.sleep(_SETTLE_SECONDS)
+        self._size = _warmed(self._source())
 
     def _prepare_first(self) -> None:
-        if self._state["day"]:  # it is day 0 that is measured
+        if (
+            self._state["day"] or self._state["broken"] == _BROKEN_DAY
+        ):  # it is day 0 that is measured
             self._state |= {"source": self._state["source"] + 1, "day": 0}
             self._size = (0, 0)
         self._state["first"] += 1
@@ -265,7 +275,9 @@ class Rounds:
                 )
             )
 
-    def _save(self) -> None:
+    def _save(self, *, broken: int) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._state["broken"] = broken
         (self._folder / "state.json").write_text(json.dumps(self._state))
 
 
