@@ -1,59 +1,76 @@
 """Every function that takes foreign bytes apart, each with inputs that it accepts.
 
-A new parser belongs into `targets`; the suites of this folder take it from there. Inputs come
-from the independent writer or from an encoder, so that a mutation starts near something good.
+A new parser belongs into `targets`; the suites of this folder and the fuzzer (tests/fuzz) take it
+from there. Inputs come from the independent writer or from an encoder, so that a mutation starts
+near something good. What is sealed stands in `sealed_targets`, what lies on this machine in
+`local_targets`. Keys follow from a seed: an input means the same in every run.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from durarepo.core.names import ZERO_DIGEST, Digest, ObjectName, Sequence, SignerId
-from durarepo.format import keytext
-from durarepo.format.canonical import decode
-from durarepo.format.document import parse_document, unpad_document
-from durarepo.format.manifest import parse_ledger, parse_nested, parse_statement, peek_signer
-from durarepo.format.pack import parse_index
-from durarepo.format.registry import parse_registry, peek_owner
-from durarepo.format.tree import parse_list_chunk, parse_tree
-from durarepo.ingest import Expected, VerifiedRegistry, check_mark, open_manifest, open_registry
-from durarepo.local.audit import AuditLog
-from durarepo.local.checked import CheckedPacks
-from durarepo.local.configuration import parse_configuration
-from durarepo.local.journal import Journal
-from durarepo.local.statefiles import (
-    HighWater,
-    LivePin,
-    LivePins,
-    PinnedManifest,
-    RunRecord,
-    StateFiles,
+from durarepo.core.entries import ChunkList
+from durarepo.core.errors import IntegrityError
+from durarepo.core.names import ZERO_DIGEST
+from durarepo.format import keytext, pack
+from durarepo.format.canonical import decode, decode_item, encode
+from durarepo.format.document import encode_document, pad_document, parse_document, unpad_document
+from durarepo.format.manifest import (
+    Nested,
+    component_index,
+    encode_ledger,
+    encode_nested,
+    encode_statement,
+    parse_ledger,
+    parse_nested,
+    parse_statement,
+    peek_signer,
 )
+from durarepo.format.registry import encode_registry, parse_registry, peek_owner
+from durarepo.format.tree import (
+    Leaf,
+    Node,
+    encode_entry,
+    encode_leaf,
+    encode_list,
+    encode_node,
+    parse_entry,
+    parse_list_chunk,
+    parse_tree,
+)
+from durarepo.format.usual import read_usual
+from tests.hostile.local_targets import local_targets
+from tests.hostile.sealed_targets import sealed_targets
+from tests.hostile.target import LawError, Parse, Target, both_ways
 from tests.interop import miniwriter as mini
 
 ROOT = b"/srv/notes"
+_ENTRY_DEPTH = 3
+_KEYTEXT = "durarepo.format.keytext"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A parser by name. ``is_encoded`` says that its input is the format's encoding.
-
-    ``rounds`` are the tries of a usual run: fewer where each costs a key exchange.
-    """
-
-    name: str
-    parse: Callable[[bytes], object]
-    seeds: tuple[bytes, ...]
-    is_encoded: bool = False
-    rounds: int = 400
+NAMES = (
+    "decode", "parse_document", "parse_tree", "parse_list_chunk", "parse_statement",
+    "peek_signer", "parse_nested", "parse_ledger", "parse_registry", "peek_owner", "parse_card",
+    "read_usual",
+    "parse_key signing", "parse_key signer", "parse_key owner", "parse_key owner-public",
+    "parse_key identity", "parse_key recipient", "parse_key naming", "parse_key locator",
+    "parse_signer", "parse_draft", "parse_signed", "unarmour card", "unarmour keys",
+    "parse_index", "unpad_document",
+    "open_registry", "open_manifest", "check_mark", "statement of a registry",
+    "statement of a manifest", "open_nested", "open_box", "open_trailer", "open_index",
+    "tables of an index", "open_pack_key", "open_frame", "open_unpinned",
+    "parse_configuration", "parse_ignore", "parse_mountinfo", "is_sqlite", "decode_notes",
+    "decode_owners", "parse_until", "high-water.json", "head.json", "runs.jsonl", "checked.json",
+    "verified.json", "audit.jsonl", "current", "lock", "made.jsonl", "naming.key",
+)  # fmt: skip
+"""The names of all targets in their order; those of the encoding come first."""
+ENCODED_NAMES = NAMES[:11]
 
 
 def targets(folder: Path) -> list[Target]:
     """Return all targets; files that they read lie below ``folder``."""
     stream = mini.Repository()
-    return [*_encoded(stream), *_plain(), *_sealed(stream), *_files(folder)]
+    return [*_encoded(stream), *_plain(), *sealed_targets(stream), *local_targets(folder)]
 
 
 def _encoded(stream: mini.Repository) -> list[Target]:
@@ -85,21 +102,68 @@ def _encoded(stream: mini.Repository) -> list[Target]:
             remotes=(("one", "file:///mnt/", None), ("two", "https://mirror.example/", b"pem")),
         )
     )  # fmt: skip
-    rows: list[tuple[str, Callable[[bytes], object], tuple[bytes, ...]]] = [
-        ("decode", decode, (*trees, *statements, registry, ledger, card)),
-        ("parse_document", parse_document, (document,)),
-        ("parse_tree", parse_tree, (*trees, node)),
-        ("parse_list_chunk", lambda data: parse_list_chunk(data, total=59, depth=0), lists),
-        ("parse_statement", parse_statement, statements),
-        ("peek_signer", peek_signer, statements),
-        ("parse_nested", parse_nested, (mini.encode(nested),)),
-        ("parse_ledger", parse_ledger, (ledger,)),
-        ("parse_registry", parse_registry, (registry,)),
-        ("peek_owner", peek_owner, (registry,)),
-        ("parse_card", keytext.parse_card, (card,)),
-    ]
-    return [Target(name=name, parse=parse, seeds=seeds, is_encoded=True)
-            for name, parse, seeds in rows]  # fmt: skip
+    return [
+        _target("decode", both_ways(decode, encode), (*trees, *statements, registry, ledger, card),
+                "canonical:decode"),
+        _target("parse_document", both_ways(parse_document, encode_document), (document,),
+                "document:parse_document"),
+        _target("parse_tree", both_ways(parse_tree, _encode_tree), (*trees, node),
+                "tree:parse_tree", "tree:parse_entry", "tree:parse_list",
+                "canonical:decode_array_head", "canonical:decode_item"),
+        _target("parse_list_chunk", both_ways(_parse_list, encode_list), lists,
+                "tree:parse_list_chunk", "tree:parse_list"),
+        _target("parse_statement", both_ways(parse_statement, encode_statement), statements,
+                "manifest:parse_statement"),
+        _target("peek_signer", peek_signer, statements, "manifest:peek_signer"),
+        _target("parse_nested", parse_nested_both_ways, (mini.encode(nested),),
+                "manifest:parse_nested"),
+        _target("parse_ledger", both_ways(parse_ledger, encode_ledger), (ledger,),
+                "manifest:parse_ledger"),
+        _target("parse_registry", both_ways(parse_registry, encode_registry), (registry,),
+                "registry:parse_registry"),
+        _target("peek_owner", peek_owner, (registry,), "registry:peek_owner"),
+        _target("parse_card", both_ways(keytext.parse_card, keytext.encode_card), (card,),
+                "keytext:parse_card"),
+        _target("read_usual", _read_usual, tuple(tree[3:] for tree in trees), "usual:read_usual"),
+    ]  # fmt: skip
+
+
+def _target(name: str, parse: Parse, seeds: tuple[bytes, ...], *covers: str) -> Target:
+    """Return a target of `durarepo.format` whose input is the format's encoding."""
+    names = tuple(f"durarepo.format.{one}" for one in covers)
+    return Target(name=name, parse=parse, seeds=seeds, is_encoded=name != "read_usual",
+                  covers=names)  # fmt: skip
+
+
+def _encode_tree(tree: Leaf | Node) -> bytes:
+    if isinstance(tree, Node):
+        return encode_node(list(tree.leaves))
+    return encode_leaf([encode_entry(entry) for entry in tree.entries])
+
+
+def _parse_list(data: bytes) -> ChunkList:
+    return parse_list_chunk(data, total=59, depth=0)
+
+
+def parse_nested_both_ways(data: bytes) -> Nested:
+    """Return a nested part; the index that it states beside its components has to be theirs."""
+    nested, stated = parse_nested(data)
+    if component_index(nested.components) != stated:
+        raise IntegrityError("component-index", "not that of the components")
+    if encode_nested(nested) != data:
+        raise LawError("what was taken encodes to other bytes")
+    return nested
+
+
+def _read_usual(data: bytes) -> object:
+    """Compare the fast reader of an entry with the one that is ruled by the specification."""
+    found = read_usual(data, 0)
+    if found is None:
+        raise IntegrityError("entry", "not a usual one")
+    value, end = decode_item(data, 0, _ENTRY_DEPTH)
+    if found != (parse_entry(value), end):
+        raise LawError("the two readers of an entry differ")
+    return found
 
 
 def _plain() -> list[Target]:
@@ -118,120 +182,66 @@ def _plain() -> list[Target]:
     keys = [
         Target(
             name=f"parse_key {kind}",
-            parse=partial(keytext.parse_key, kind),
+            parse=partial(_parse_key, kind),
             seeds=(b"# a comment\n" + line, line),
+            covers=(f"{_KEYTEXT}:parse_key",),
         )
         for kind, line in kinds.items()
     ]
     card, file = (keytext.armour(card=card, content=bytes(200)) for card in (True, False))
-    toml = (
-        b'stream = "notes"\ncompartment = "main"\nretention_days = 30\nbudget = "4h"\n'
-        b'[human]\nname = "x"\nchannels = ["mail:x"]\n'
-        b'[[root]]\npath = "/srv/notes"\nexclude = ["*.tmp"]\none_filesystem = true\n'
-        b'[[component]]\nname = "db"\nkind = "sqlite"\npath = "/srv/notes/a.db"\n'
-        b'[[remote]]\nname = "r"\nurl = "file:///mnt/"\n'
-    )
+    draft = keytext.encode_draft(keytext.RegistryDraft(statement=b"new", before=b"old"))
     return [
         *keys,
-        Target(name="parse_index", parse=lambda data: parse_index(data, end=end), seeds=(tables,)),
-        Target(name="unpad_document", parse=unpad_document, seeds=(b"\0\0\0\3abc" + bytes(9),)),
+        _text("parse_signer", both_ways(keytext.parse_signer, _encode_signer),
+              *(keytext.encode_signer(role, bytes(1984)) for role in keytext.SIGNER_ROLES)),
+        _text("parse_draft", both_ways(keytext.parse_draft, keytext.encode_draft), draft),
+        _text("parse_signed", both_ways(keytext.parse_signed, keytext.encode_signed),
+              keytext.encode_signed(b"document")),
+        _text("unarmour card", both_ways(partial(keytext.unarmour, card=True), _card_of),
+              card, file),
+        _text("unarmour keys", both_ways(partial(keytext.unarmour, card=False), _file_of),
+              card, file),
         Target(
-            name="unarmour card",
-            parse=lambda data: keytext.unarmour(data, card=True),
-            seeds=(card, file),
+            name="parse_index",
+            parse=both_ways(partial(pack.parse_index, end=end), pack.encode_index),
+            seeds=(tables,),
+            covers=("durarepo.format.pack:parse_index",),
         ),
         Target(
-            name="unarmour keys",
-            parse=lambda data: keytext.unarmour(data, card=False),
-            seeds=(card, file),
-        ),
-        Target(name="parse_configuration", parse=parse_configuration, seeds=(toml,)),
-    ]
-
-
-def _sealed(stream: mini.Repository) -> list[Target]:
-    object_ = stream.publish()
-    envelope = stream.snapshot({ROOT: mini.directory({b"a": mini.file(b"alpha")})})
-    naming, identity = stream.naming[1], stream.data[0].seed
-
-    def registry(data: bytes) -> object:
-        return open_registry(data, stream.locator, owner_digest=stream.owner_digest, version=2)
-
-    expected = Expected(registry=registry_of(stream), stream="notes", epoch=1, sequence=1)
-    return [
-        Target(name="open_registry", parse=registry, seeds=(object_,), rounds=100),
-        Target(
-            name="open_manifest",
-            parse=lambda data: open_manifest(
-                data, identity, expected=expected, naming_key=None
-            ),
-            seeds=(envelope,),
-            rounds=60,
-        ),
-        Target(
-            name="check_mark",
-            parse=lambda data: check_mark(data, naming),
-            seeds=(envelope,),
-            rounds=100,
+            name="unpad_document",
+            parse=_unpad,
+            seeds=(b"\0\0\0\3abc" + bytes(9),),
+            covers=("durarepo.format.document:unpad_document",),
         ),
     ]  # fmt: skip
 
 
-def registry_of(stream: mini.Repository) -> VerifiedRegistry:
-    """Return the stream's newest registry, verified."""
-    name = mini.registry_slot(stream.locator, stream.registry[0])
-    return open_registry(
-        stream.objects[name],
-        stream.locator,
-        owner_digest=stream.owner_digest,
-        version=stream.registry[0],
-    )
+def _text(name: str, parse: Parse, *seeds: bytes) -> Target:
+    function = name.partition(" ")[0]
+    return Target(name=name, parse=parse, seeds=seeds, covers=(f"{_KEYTEXT}:{function}",))
 
 
-def _files(folder: Path) -> list[Target]:
-    """Return readers of local files: what they are given is put in the file's place."""
-    base = bytes(folder)
-    state, seeds = StateFiles(base), _state_files(folder)
-
-    def reads(name: str, read: Callable[[], object]) -> Target:
-        path = folder / name
-
-        def parse(data: bytes) -> object:
-            path.write_bytes(data)
-            return read()
-
-        return Target(name=name, parse=parse, seeds=(seeds[name],))
-
-    return [
-        reads("high-water.json", state.high_water),
-        reads("head.json", state.live_pins),
-        reads("runs.jsonl", state.runs),
-        reads("checked.json", CheckedPacks(base).times),
-        reads("audit.jsonl", AuditLog(base + b"/audit.jsonl").check),
-        reads("current", Journal(base).load),
-    ]
+def _parse_key(kind: str, text: bytes) -> bytes:
+    key = keytext.parse_key(kind, text)
+    if keytext.encode_key(kind, key).encode() not in text:
+        raise LawError("the key stands otherwise in the text")
+    return key
 
 
-def _state_files(folder: Path) -> dict[str, bytes]:
-    base, name, digest = bytes(folder), ObjectName("ab" * 32), Digest(bytes(32))
-    state = StateFiles(base)
-    state.raise_high_water(
-        HighWater(epoch=1, sequence=Sequence(1), head_digest=digest, registry_version=1,
-                  clock_seconds=0)
-    )  # fmt: skip
-    pins = (LivePin(pack=name, size_bytes=32768, index_digest=digest, registry_version=1),)
-    pinned = PinnedManifest(epoch=1, sequence=Sequence(1), name=name, digest=digest, pins=pins)
-    state.replace_live_pins(LivePins(head=pinned, complete=None))
-    run = RunRecord(
-        epoch=1, sequence=Sequence(1), name=name, digest=digest, issued=1, expires=2, type="auto",
-        files=1, dirs=1, bytes=1, signer=SignerId(bytes(32)), complete=True, omissions=0,
-        pinned_packs=1,
-    )  # fmt: skip
-    state.append_run(run)
-    CheckedPacks(base).note([name], 5, pinned={name})
-    AuditLog(base + b"/audit.jsonl").append("made", {"count": 1}, datetime.fromtimestamp(0, UTC))
-    with Journal(base) as journal:
-        journal.begin(b"header")
-        journal.append(b"a record")
-        journal.append(b"another")
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def _encode_signer(signer: tuple[str, bytes]) -> bytes:
+    return keytext.encode_signer(*signer)
+
+
+def _card_of(content: bytes) -> bytes:
+    return keytext.armour(card=True, content=content)
+
+
+def _file_of(content: bytes) -> bytes:
+    return keytext.armour(card=False, content=content)
+
+
+def _unpad(data: bytes) -> bytes:
+    document = unpad_document(data)
+    if pad_document(document, len(data)) != data:
+        raise LawError("what was taken is padded otherwise")
+    return document
