@@ -103,20 +103,7 @@ def open_registry(
     Raises:
         IntegrityError, TrustError: the code of the first step that fails.
     """
-    check_object_size(len(data), most=REGISTRY_MAX_BYTES)  # 3.1
-    _check_version(data)  # 3.2
-    salt = data[1 : 1 + KEY_BYTES]
-    key = registry_key(locator_key, salt)
-    info = seal_info(Seal.REGISTRY, NOWHERE, salt)
-    check_commitment(key, info, data[1 + KEY_BYTES : _REGISTRY_HEADER_BYTES])  # 3.3
-    padded = open_sealed(key, data[_REGISTRY_HEADER_BYTES:])  # 3.4
-    document = parse_document(unpad_document(padded))  # 3.5, 3.6
-    _check_type(document, REGISTRY_TYPE)  # 3.7
-    owner = peek_owner(document.statement)
-    if not primitives.same(primitives.sha256(owner), owner_digest):  # 3.8
-        raise TrustError("owner", "registry is signed by another owner")
-    check_signatures(document, owner)  # 3.9
-    registry = parse_registry(document.statement)  # 3.10
+    registry = check_registry_document(registry_document(data, locator_key), owner_digest)
     if registry.version != version or version < highest:  # 3.11
         raise TrustError(
             "registry-version",
@@ -124,6 +111,36 @@ def open_registry(
             hint="an older registry may have been put there; compare objects/ with a copy of it",
         )
     return VerifiedRegistry(registry, Digest(primitives.sha256(data)))
+
+
+def registry_document(data: bytes, locator_key: bytes) -> Document:
+    """Return the signed document of a registry object (ingest 3.1 to 3.6); nothing is believed.
+
+    Raises:
+        IntegrityError: the code of the first step that fails.
+    """
+    check_object_size(len(data), most=REGISTRY_MAX_BYTES)  # 3.1
+    _check_version(data)  # 3.2
+    salt = data[1 : 1 + KEY_BYTES]
+    key = registry_key(locator_key, salt)
+    info = seal_info(Seal.REGISTRY, NOWHERE, salt)
+    check_commitment(key, info, data[1 + KEY_BYTES : _REGISTRY_HEADER_BYTES])  # 3.3
+    padded = open_sealed(key, data[_REGISTRY_HEADER_BYTES:])  # 3.4
+    return parse_document(unpad_document(padded))  # 3.5, 3.6
+
+
+def check_registry_document(document: Document, owner_digest: bytes) -> Registry:
+    """Return the registry that an owner signed, wherever it comes from (ingest 3.7 to 3.10).
+
+    Raises:
+        IntegrityError, TrustError: the code of the first step that fails.
+    """
+    _check_type(document, REGISTRY_TYPE)  # 3.7
+    owner = peek_owner(document.statement)
+    if not primitives.same(primitives.sha256(owner), owner_digest):  # 3.8
+        raise TrustError("owner", "registry is signed by another owner")
+    check_signatures(document, owner)  # 3.9
+    return parse_registry(document.statement)  # 3.10
 
 
 def check_registry_time(verified: VerifiedRegistry, now: int) -> None:
@@ -139,7 +156,7 @@ def check_registry_time(verified: VerifiedRegistry, now: int) -> None:
             "registry-expired",
             f"registry {registry.version} expired at {freshness.utc_text(registry.expires)}",
             hint="writing goes on, and reading with durarepo checkout --archival; "
-            "renewing the registry is not in this version",
+            "the owner renews the registry: durarepo registry draft, sign, admit",
         )
 
 

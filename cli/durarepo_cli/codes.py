@@ -34,10 +34,25 @@ PAGES = {
         "it has no name of its own, or the folder above it does not exist",
         "make the folder above, or choose another destination",
     ),
+    "config.draft": Page(
+        "that is no draft, and no signed registry",
+        "another file was named, or it was changed on its way",
+        "name the file that `durarepo registry draft` or `registry sign` wrote",
+    ),
+    "config.draft-stale": Page(
+        "the draft does not go on from where the chain is",
+        "a snapshot was made after it was drafted",
+        "draft it again, and take no snapshot until it is admitted",
+    ),
     "config.duration": Page(
         "that is no duration",
         "it is not a number and s, m or h",
         "write it as 45s, 30m or 4h",
+    ),
+    "config.epoch": Page(
+        "no epoch can begin there",
+        "the epoch in force has no manifest before it",
+        "take a snapshot first",
     ),
     "config.exists": Page(
         "the stream, or something of it, is there already",
@@ -65,9 +80,19 @@ PAGES = {
         "give both: the folder of --out takes identity, owner key and card",
     ),
     "config.recipients": Page(
-        "too many recipients",
-        "a stream has at most four, two of which init makes",
-        "name fewer with --recipient",
+        "the recipients cannot be so",
+        "a stream has two at least, four at most from init and eight later",
+        "add the new one before the old one is retired, or name fewer",
+    ),
+    "config.registry-size": Page(
+        "the registry would be too long",
+        "it holds too many epochs",
+        "make a new stream with `durarepo init`",
+    ),
+    "config.revoke": Page(
+        "that is no revocation",
+        "it is not SIGNER@SEQ",
+        "name a signer from `durarepo registry show` and its last good manifest",
     ),
     "config.root-name": Page(
         "the path of a root is not UTF-8",
@@ -78,6 +103,11 @@ PAGES = {
         "one root lies in another",
         "what is in both would be kept twice",
         "name the outer folder only",
+    ),
+    "config.signer": Page(
+        "that signer cannot be revoked or admitted",
+        "its id is not known or not complete, or it has been revoked",
+        "see `durarepo registry show` for the signers",
     ),
     "config.stream": Page(
         "that is no stream id",
@@ -244,10 +274,20 @@ PAGES = {
         "its mode is not 0600",
         "chmod 600 the file, and think about who has read it",
     ),
+    "keys.naming-absent": Page(
+        "the naming key in force is not here",
+        "the epoch was begun on another computer",
+        "bring its keys folder, or an identity that opens the registry's copy",
+    ),
     "keys.owner": Page(
         "a key file, or a folder that leads to it, belongs to somebody else",
         "it was copied by another user",
         "chown it to the user who runs durarepo",
+    ),
+    "keys.owner-absent": Page(
+        "a change waits for the owner's signature",
+        "owner.key is not on this computer, as it should be",
+        "sign the draft where the key is, then admit it",
     ),
     "keys.placement": Page(
         "the keys lie where a root could reach them",
@@ -263,6 +303,11 @@ PAGES = {
         "this computer may only read",
         "signing.key is not here",
         "make snapshots on the working computer",
+    ),
+    "keys.signing-refused": Page(
+        "the signing key here may not sign manifests",
+        "it was rotated away or revoked, or another computer has taken over",
+        "see `durarepo registry show`; let the owner admit a new signer",
     ),
     "keys.size": Page(
         "a key file is too long",
@@ -704,6 +749,11 @@ PAGES = {
         "it is of somebody else",
         "check where it came from",
     ),
+    "trust.registry-change": Page(
+        "a registry would change what is fixed",
+        "a mistake in the draft, or somebody else's draft",
+        "do not sign or admit it; draft it again",
+    ),
     "trust.registry-version": Page(
         "the registry is older than one that was seen, or is missing",
         "it was rolled back or deleted",
@@ -819,6 +869,11 @@ PAGES = {
         "more than the header of a key stands there, or a path rule leaves it out",
         "take the secret out of the file",
     ),
+    "policy.secrets-stored": Page(
+        "stored snapshots hold what today's rules leave out",
+        "it was stored before the rule was there, or before the file was known for what it is",
+        "change it at its issuer; the owner retires the manifests at the store",
+    ),
     "bug.unexpected": Page(
         "durarepo did what it never should",
         "a mistake in durarepo",
@@ -842,6 +897,16 @@ MATTERS = {
         "owner key, card or keys file are still on this machine",
         "init wrote them into the keys folder, and they belong elsewhere",
         "take the card and the .keys file off this machine, to whom you trust",
+    ),
+    "card": Page(
+        "the escrow card is older than the keys",
+        "recipients or epochs have changed since it was made",
+        "keep the card for what was kept before; until there is a new one keep a copy of the keys",
+    ),
+    "registry": Page(
+        "the registry expires within 60 days, or has expired",
+        "the owner has not renewed it for a year",
+        "renew it: `durarepo registry draft`, then sign and admit it",
     ),
     "timer": Page(
         "nothing takes snapshots by itself",

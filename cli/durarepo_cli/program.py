@@ -49,8 +49,8 @@ COMMANDS = {
     "exclude": Row("exclude", "Ask what is left out, and add to it.", uses_keys=False),
     "held": Row("held", "Ask whether a folder may be started from.", uses_keys=False),
     "status": Row("status", "Show how the stream is, on one screen."),
-    "keys": Row("keys", "Show which keys are here."),
-    "registry": Row("registry", "Show who may sign, and who can open."),
+    "keys": Row("keys", "Show which keys are here, and replace them."),
+    "registry": Row("registry", "Show who may sign and who can open, and change it."),
     "explain": Row("explain", "Explain an error code.", uses_keys=False),
 }
 """Every command, in the order of a stream's life."""

@@ -9,7 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from durarepo.core.errors import IntegrityError, KeyMaterialError
+from durarepo.core.errors import ConfigurationError, IntegrityError, KeyMaterialError
 from durarepo.core.limits import KEY_BYTES, RECIPIENT_BYTES, SIGNER_PUBLIC_BYTES
 from durarepo.core.names import Digest, is_stream_id
 from durarepo.format.canonical import Value, decode, encode
@@ -28,6 +28,9 @@ KEY_LENGTHS = {
 _KEY_LINE = re.compile(rb"durarepo-([a-z-]+)-1 ((?:[0-9a-f]{2})+) ([0-9a-f]{8})\Z")
 _CARD_LINE = b"durarepo-card-1"
 _KEYS_LINE = b"durarepo-keys-1"
+_DRAFT_LINE = b"durarepo-draft-1"
+_REGISTRY_LINE = b"durarepo-registry-1"
+SIGNER_ROLES = ("manifest", "evidence")
 _LINE_CHARACTERS = 64
 
 
@@ -155,9 +158,23 @@ def _parse_card_remote(fields: Fields, item: Value) -> tuple[str, str, bytes | N
 
 def armour(*, card: bool, content: bytes) -> bytes:
     """Return the text of a card, or of a keys file, around its content."""
+    return _armour(_CARD_LINE if card else _KEYS_LINE, content)
+
+
+def _armour(first: bytes, content: bytes) -> bytes:
     text = base64.b64encode(content)
     lines = [text[at : at + _LINE_CHARACTERS] for at in range(0, len(text), _LINE_CHARACTERS)]
-    return b"\n".join((_CARD_LINE if card else _KEYS_LINE, *lines, b""))
+    return b"\n".join((first, *lines, b""))
+
+
+def _unarmour(text: bytes, first: bytes) -> bytes | None:
+    """Return what `_armour` wrote; None for anything else."""
+    head, _, rest = text.partition(b"\n")
+    try:
+        content = base64.b64decode(rest.replace(b"\n", b""), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return content if head == first and _armour(first, content) == text else None
 
 
 def unarmour(text: bytes, *, card: bool) -> bytes:
@@ -166,18 +183,88 @@ def unarmour(text: bytes, *, card: bool) -> bytes:
     Raises:
         KeyMaterialError: ``card``.
     """
-    first, _, rest = text.partition(b"\n")
-    try:
-        content = base64.b64decode(rest.replace(b"\n", b""), validate=True)
-    except (binascii.Error, ValueError):
-        content = b""
-    if first != (_CARD_LINE if card else _KEYS_LINE) or armour(card=card, content=content) != text:
+    content = _unarmour(text, _CARD_LINE if card else _KEYS_LINE)
+    if content is None:
         raise KeyMaterialError(
             "card",
             f"this is no whole {'card' if card else 'keys file'}",
             hint="use the file exactly as it was written, every line of it",
         )
     return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryDraft:
+    """What an owner is asked to sign: the new statement, and the document of the one before."""
+
+    statement: bytes
+    before: bytes
+
+
+def encode_draft(draft: RegistryDraft) -> bytes:
+    """Return the text of a draft."""
+    return _armour(_DRAFT_LINE, encode([draft.statement, draft.before]))
+
+
+def parse_draft(text: bytes) -> RegistryDraft:
+    """Return the draft that a file's text holds.
+
+    Raises:
+        ConfigurationError: ``draft``.
+    """
+    content = _unarmour(text, _DRAFT_LINE)
+    try:
+        value = None if content is None else decode(content)
+    except IntegrityError:
+        value = None
+    match value:
+        case [bytes() as statement, bytes() as before]:
+            return RegistryDraft(statement=statement, before=before)
+        case _:
+            raise _no_draft("draft")
+
+
+def encode_signed(document: bytes) -> bytes:
+    """Return the text of a registry that the owner has signed, on its way to be admitted."""
+    return _armour(_REGISTRY_LINE, document)
+
+
+def parse_signed(text: bytes) -> bytes:
+    """Return the document of a signed registry's text; its signatures are not checked.
+
+    Raises:
+        ConfigurationError: ``draft``.
+    """
+    content = _unarmour(text, _REGISTRY_LINE)
+    if content is None:
+        raise _no_draft("signed registry")
+    return content
+
+
+def _no_draft(what: str) -> ConfigurationError:
+    return ConfigurationError(
+        "draft",
+        f"this file is no whole {what}",
+        hint="durarepo registry draft makes one; registry sign turns it into a signed registry",
+    )
+
+
+def encode_signer(role: str, public: bytes) -> bytes:
+    """Return the text of a signer's public key: the role it asks for, and the key line."""
+    return f"{role} {encode_key('signer', public)}\n".encode()
+
+
+def parse_signer(text: bytes) -> tuple[str, bytes]:
+    """Return (role, public bytes) of a signer's text.
+
+    Raises:
+        KeyMaterialError: ``malformed``.
+    """
+    word, _, line = text.partition(b" ")
+    role = word.decode("ascii", "replace")
+    if role not in SIGNER_ROLES:
+        raise _malformed("signer")
+    return role, parse_key("signer", line)
 
 
 def encode_keys_file(signing: bytes, naming: list[tuple[int, bytes]]) -> bytes:

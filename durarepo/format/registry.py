@@ -95,6 +95,17 @@ class StreamRecord:
         """Return the epoch that a sequence lies in; sequences begin at 1."""
         return next(e for e in reversed(self.epochs) if e.first_sequence <= sequence)
 
+    def is_cut_off(self, epoch: int, sequence: int) -> bool:
+        """Return whether the owner let a later epoch begin at or before a number of ``epoch``.
+
+        What was seen there, a high-water mark among it, counts no more.
+        """
+        return sequence >= 1 and self.epoch_of(sequence).number > epoch
+
+    def is_revoked(self, signer: SignerId) -> bool:
+        """Return whether any epoch holds a revocation of ``signer``."""
+        return any(one.signer == signer for epoch in self.epochs for one in epoch.revocations)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:

@@ -16,6 +16,7 @@ from durarepo.core.errors import KeyMaterialError
 from durarepo.store.atomic import (
     UnfinishedFile,
     make_folder,
+    move_small,
     read_up_to,
     shown,
 )
@@ -91,13 +92,28 @@ def write_secret_new(path: bytes, data: bytes) -> None:
         with UnfinishedFile(parent, folder) as file:
             file.write(data)
             if not file.publish(parent, name):
-                raise KeyMaterialError(
-                    "exists",
-                    f"the key file {shown(path)} exists and is not overwritten",
-                    hint="move it away first if a new one is meant",
-                )
+                raise _exists(path)
     finally:
         os.close(parent)
+
+
+def rename_secret(path: bytes, name: bytes) -> None:
+    """Give the key file ``path`` another name in its folder, durable on return.
+
+    The caller holds the lock of the run: nobody else renames here.
+
+    Raises:
+        KeyMaterialError: ``exists``: something has that name and stays; ``missing``;
+            ``folder-mode``, ``acl``: the folder is not this user's alone.
+        StoreError: it cannot be renamed; it stays as it is.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    os.close(_open_for_new(folder, path))
+    target = os.path.join(folder, name)
+    if os.path.lexists(target):
+        raise _exists(target)
+    if not move_small(path, name):
+        raise _missing(path)
 
 
 def prepare_secret_folder(folder: bytes) -> None:
@@ -145,6 +161,9 @@ def _open_checked(folder: bytes, subject: bytes) -> int:
         while walk.rest:
             _step(walk, subject)
             _check_folder(walk, subject)
+    except OSError as error:
+        os.close(walk.descriptor)
+        raise _unreadable(subject, error) from error
     except BaseException:
         os.close(walk.descriptor)
         raise
@@ -249,6 +268,14 @@ def _acl(descriptor: int, subject: bytes, *, kind: str = "access") -> list[tuple
     if len(entries) % _ACL_ENTRY.size:
         raise _acl_refused(subject)
     return [(tag, rights) for tag, rights, _ in _ACL_ENTRY.iter_unpack(entries)]
+
+
+def _exists(path: bytes) -> KeyMaterialError:
+    return KeyMaterialError(
+        "exists",
+        f"the key file {shown(path)} exists and is not overwritten",
+        hint="move it away first if a new one is meant",
+    )
 
 
 def _missing(path: bytes) -> KeyMaterialError:

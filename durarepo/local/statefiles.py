@@ -42,7 +42,11 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighWater:
-    """The highest that was ever accepted; no field ever falls."""
+    """The highest that was ever accepted. ``epoch`` is the one in force at that time.
+
+    No field ever falls, but that a later epoch may begin below the sequence held: then the
+    owner has cut off what lay above.
+    """
 
     epoch: int
     sequence: Sequence
@@ -244,14 +248,14 @@ class StateFiles:
 
 def _check_rises(held: HighWater, marks: HighWater) -> None:
     falls = (
-        marks.epoch < held.epoch
-        or marks.sequence < held.sequence
+        (marks.epoch, marks.sequence) < (held.epoch, held.sequence)
         or marks.registry_version < held.registry_version
         or marks.clock_seconds < held.clock_seconds
     )
     if falls:
         raise ValueError("a high-water mark never falls")
-    if marks.sequence == held.sequence and marks.head_digest != held.head_digest:
+    same = (marks.epoch, marks.sequence) == (held.epoch, held.sequence)
+    if same and marks.head_digest != held.head_digest:
         raise ValueError("one sequence has one digest")
 
 

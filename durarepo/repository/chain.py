@@ -55,12 +55,7 @@ class Chain:
         self._repository = repository
         self._signed: dict[int, SignedManifest] = {}
         self.forgiven: frozenset[Revocation] = frozenset()
-        marks = repository.state.high_water()
-        self.high = HighWater()
-        if marks is not None:
-            self.high = HighWater(
-                sequence=marks.sequence, digest=marks.head_digest, clock=marks.clock_seconds
-            )
+        self.high = high_water_of(repository)
 
     def envelope(self, sequence: int) -> Envelope | None:
         """Return the envelope of a number, or None where no slot of it is taken.
@@ -69,7 +64,7 @@ class Chain:
             IntegrityError: slots are taken, and none holds an envelope with a good mark.
             TrustError: ``fork``: two different ones do.
         """
-        found: Envelope | None = None
+        found: dict[Digest, Envelope] = {}
         refusal: IntegrityError | None = None
         for name, epoch in self._taken_slots(sequence):
             data = self._repository.store.read(name)
@@ -79,14 +74,30 @@ class Chain:
                 refusal = about_object(error, f"manifest {sequence}", name)
                 continue
             digest = Digest(primitives.sha256(data))
-            if found is not None and found.digest != digest:  # 4.23: both hold the naming key
-                raise _forked(self._repository.stream, sequence)
-            found = found or Envelope(
-                sequence=sequence, epoch=epoch, name=name, digest=digest, data=data
-            )
-        if found is None and refusal is not None:
+            one = Envelope(sequence=sequence, epoch=epoch, name=name, digest=digest, data=data)
+            found.setdefault(digest, one)
+        if len(found) > 1:  # 4.23: both hold the naming key
+            return self._reached(sequence, found)
+        if not found and refusal is not None:
             raise refusal
-        return found
+        return next(iter(found.values()), None)
+
+    def _reached(self, sequence: int, found: dict[Digest, Envelope]) -> Envelope:
+        """Return which of several envelopes the registry reaches back to, from a later epoch.
+
+        In the epoch in force nothing tells which is right, and without an identity nothing can
+        be followed back: then it is a fork (format 8, ingest 4.17 and 4.23).
+        """
+        record, identity = self._repository.record, self._repository.keys.identity
+        later = [one for one in record.epochs if one.first_sequence > sequence]
+        if not later or identity is None:
+            raise _forked(self._repository.stream, sequence)
+        wanted = later[0].previous
+        if later[0].first_sequence - 1 > sequence:
+            wanted = self.signed(sequence + 1, identity).statement.previous
+        if wanted not in found:
+            raise _forked(self._repository.stream, sequence)
+        return found[wanted]
 
     def _taken_slots(self, sequence: int) -> Iterator[tuple[ObjectName, int]]:
         epoch = self._repository.record.epoch_of(sequence).number
@@ -209,6 +220,27 @@ class Chain:
         identity = self._repository.keys.need_identity()
         place = self._repository.place(manifest.statement.epoch)
         return open_nested(manifest, identity.reveal(), place)
+
+
+def high_water_of(repository: Repository) -> HighWater:
+    """Return what was seen here, as far as the owner lets it count.
+
+    Where a later epoch begins at or before the sequence seen, that is what lies before it: its
+    digest stands in the registry (format 8).
+    """
+    marks, record = repository.state.high_water(), repository.record
+    if marks is None:
+        return HighWater()
+    if record.is_cut_off(marks.epoch, marks.sequence):
+        later = next(
+            one
+            for one in record.epochs
+            if one.number > marks.epoch and one.first_sequence <= marks.sequence
+        )
+        return HighWater(
+            sequence=later.first_sequence - 1, digest=later.previous, clock=marks.clock_seconds
+        )
+    return HighWater(sequence=marks.sequence, digest=marks.head_digest, clock=marks.clock_seconds)
 
 
 def revocations_of(record: StreamRecord) -> frozenset[Revocation]:

@@ -42,7 +42,7 @@ def check_chain(
     slots = Slots(repository, store, chain, findings)
     slots.check_registries()
     marks = Chain(repository).high
-    runs: dict[int, RunRecord] = {run.sequence: run for run in repository.state.iter_runs()}
+    runs: dict[int, RunRecord] = {run.sequence: run for run in repository.iter_counted_runs()}
     seen = max(marks.sequence, *runs, 0)
     chain.head = slots.find_head(seen)
     signed = _signed(slots, identity)
@@ -67,7 +67,7 @@ def check_chain(
 
 def _signed(slots: Slots, identity: Secret) -> dict[int, SignedManifest]:
     """Return every manifest that passes ingest 4.1 to 4.19; note those that do not."""
-    found: dict[int, SignedManifest] = {}
+    passed: dict[int, dict[ObjectName, SignedManifest]] = {}
     repository = slots.repository
     for number in range(1, slots.chain.head + 1):
         epoch = repository.record.epoch_of(number).number
@@ -83,16 +83,39 @@ def _signed(slots: Slots, identity: Secret) -> dict[int, SignedManifest]:
             except (IntegrityError, TrustError) as error:
                 refused.append((name, error))
                 continue
-            if number in found and found[number].digest != one.digest:  # ingest 4.23
-                roots = repository.root_paths
-                slots.findings.add(name, ProblemKind.FORK, roots, manifest=number)
-                continue
-            found[number], slots.chain.names[number] = one, name
-        if number not in found and refused:
+            passed.setdefault(number, {})[name] = one
+        if number not in passed and refused:
             first, why = refused[0]
             roots = repository.root_paths
             slots.findings.add(first, kind_of(why), roots, manifest=number)
-    return found
+    return _chosen(slots, passed)
+
+
+def _chosen(
+    slots: Slots, passed: Mapping[int, Mapping[ObjectName, SignedManifest]]
+) -> dict[int, SignedManifest]:
+    """Return one manifest a number: the one that is reached back to, else the lowest attempt.
+
+    In the epoch in force a second one is a fork; before it the registry has decided (4.23).
+    """
+    record, found = slots.repository.record, dict[int, SignedManifest]()
+    ends = {one.first_sequence - 1: one.previous for one in record.epochs}
+    for number in sorted(passed, reverse=True):
+        above = found.get(number + 1)
+        wanted = ends.get(number, None if above is None else above.statement.previous)
+        is_closed = number < record.current.first_sequence
+        name = next(iter(passed[number]))
+        for other, one in passed[number].items():
+            if is_closed and one.digest == wanted:
+                name = other
+        found[number], slots.chain.names[number] = passed[number][name], name
+        for other, one in passed[number].items():
+            if one.digest != found[number].digest and not (
+                is_closed and found[number].digest == wanted
+            ):
+                roots = slots.repository.root_paths
+                slots.findings.add(other, ProblemKind.FORK, roots, manifest=number)
+    return dict(sorted(found.items()))
 
 
 def _check_seen(

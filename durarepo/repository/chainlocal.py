@@ -12,6 +12,7 @@ from durarepo.core.names import Digest, ObjectName
 from durarepo.crypto import primitives
 from durarepo.format.manifest import Pin
 from durarepo.local.statefiles import PinnedManifest, RunRecord
+from durarepo.repository.chain import high_water_of
 from durarepo.repository.problems import Findings, ProblemKind, kind_of
 from durarepo.repository.repository import Repository
 from durarepo.repository.slots import CheckedChain, Slots, is_kept, live_since
@@ -30,8 +31,11 @@ def check_chain_locally(
     slots = Slots(repository, store, chain, findings)
     slots.check_registries()
     live = repository.state.live_pins()
-    pinned = [] if live is None else [live.head, *([live.complete] if live.complete else [])]
-    runs: dict[int, RunRecord] = {run.sequence: run for run in repository.state.iter_runs()}
+    noted = () if live is None else (live.head, live.complete)
+    pinned = [
+        one for one in noted if one and not repository.record.is_cut_off(one.epoch, one.sequence)
+    ]
+    runs: dict[int, RunRecord] = {run.sequence: run for run in repository.iter_counted_runs()}
     seen = _seen_locally(repository, pinned, runs)
     chain.head = slots.find_head(max(seen, default=0))
     if max(seen, default=0) > chain.head:
@@ -55,24 +59,31 @@ def _seen_locally(
 ) -> dict[int, Digest]:
     seen: dict[int, Digest] = {number: run.digest for number, run in runs.items()}
     seen |= {one.sequence: one.digest for one in pinned}
-    marks = repository.state.high_water()
-    if marks is not None and marks.sequence:
-        seen[marks.sequence] = marks.head_digest
+    high = high_water_of(repository)
+    if high.sequence:
+        seen[high.sequence] = high.digest
     return seen
 
 
 def _check_locally(slots: Slots, number: int, expected: Digest | None) -> None:
     refused: list[tuple[ObjectName, ProblemKind]] = []
+    marked: dict[ObjectName, Digest] = {}
     for name, data in slots.candidates(number):
         if isinstance(data, IntegrityError):
             refused.append((name, kind_of(data)))
             continue
-        slots.chain.names[number] = name
-        slots.chain.count += 1
-        if expected not in (None, Digest(primitives.sha256(data))):
-            slots.findings.add(name, ProblemKind.FORK)
+        marked[name] = Digest(primitives.sha256(data))
+    if not marked:
+        slots.findings.add(*refused[0], manifest=number)
         return
-    slots.findings.add(*refused[0], manifest=number)
+    record = slots.repository.record
+    is_closed = number < record.current.first_sequence
+    first = next(iter(marked))
+    seen = [name for name, digest in marked.items() if digest == expected]
+    slots.chain.names[number] = seen[0] if is_closed and seen else first
+    slots.chain.count += 1
+    if expected not in (None, marked[slots.chain.names[number]]):
+        slots.findings.add(first, ProblemKind.FORK)
 
 
 def _pins(manifest: PinnedManifest) -> Iterator[Pin]:

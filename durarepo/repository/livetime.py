@@ -117,7 +117,7 @@ class LiveTime:
         newer = find_registry(self._repository.store, self._repository.keys, highest=version)
         if newer.registry.version == version:
             return
-        self._repository.registry = newer
+        self._repository.take_registry(newer)
         self.chain = self._chain_again()
         if self._manifest is not None:
             sequence = self._manifest.statement.sequence

@@ -1,11 +1,13 @@
 """One stream's repository on this computer, open: what every operation holds.
 
 Opening reads the configuration, checks and loads the keys, opens the object store and finds the
-newest registry that passes ingest. It takes no lock and writes nothing.
+newest registry that passes ingest. It takes no lock and writes nothing. The keys that it holds
+are those of the epoch in force, wherever the keys folder has them.
 Source: spec/format.md 8 and 9; spec/cli.md 3. Start at `open_repository`.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,6 +15,7 @@ from durarepo.core.errors import (
     PUT_BACK,
     DurarepoError,
     IntegrityError,
+    KeyMaterialError,
     RepositoryStateError,
     StoreError,
     TrustError,
@@ -28,7 +31,7 @@ from durarepo.format.layout import (
     object_name,
     registry_slot_input,
 )
-from durarepo.format.registry import Epoch, StreamRecord
+from durarepo.format.registry import Epoch, Role, StreamRecord
 from durarepo.ingest import VerifiedRegistry, open_registry
 from durarepo.local.audit import AuditLog
 from durarepo.local.catalog import Catalog
@@ -39,8 +42,8 @@ from durarepo.local.configuration import (
 )
 from durarepo.local.keyring import Keyring, load_keyring
 from durarepo.local.places import Places, neighbours_of
-from durarepo.local.statefiles import StateFiles
-from durarepo.sealing import open_box
+from durarepo.local.statefiles import RunRecord, StateFiles
+from durarepo.sealing import open_box, signer_id
 from durarepo.store.atomic import read_small, shown
 from durarepo.store.localdir import LocalDir
 from durarepo.store.port import ObjectStore
@@ -144,11 +147,70 @@ class Repository:
         current = self.record.current
         if epoch == current.number or self.epoch(epoch).naming_key == current.naming_key:
             return self.keys.naming
-        if epoch in self.keys.old_naming:
-            return self.keys.old_naming[epoch]
-        identity = self.keys.need_identity().reveal()
-        box = self.epoch(epoch).naming_key
-        return Secret(open_box(box, identity, kind=Seal.NAMING_KEY, place=self.place(epoch)))
+        if epoch not in self.keys.old_naming:
+            identity = self.keys.need_identity().reveal()
+            box, place = self.epoch(epoch).naming_key, self.place(epoch)
+            key = open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
+            self.keys.old_naming[epoch] = Secret(key)
+        return self.keys.old_naming[epoch]
+
+    def keeps_naming(self, epoch: int) -> bool:
+        """Return whether an epoch has the naming key of the one in force, so its packs count.
+
+        Where the key of that epoch is not here they do not.
+        """
+        try:
+            return self.naming_key(epoch) == self.keys.naming
+        except (KeyMaterialError, IntegrityError):
+            return False
+
+    def iter_counted_runs(self) -> Iterator[RunRecord]:
+        """Yield the ledger's manifests, oldest first, but those that the owner has cut off."""
+        record = self.record
+        for run in self.state.iter_runs():
+            if not record.is_cut_off(run.epoch, run.sequence):
+                yield run
+
+    def check_signer(self) -> None:
+        """Refuse to write with a key whose manifests no reader would take.
+
+        Raises:
+            KeyMaterialError: ``signing-absent``; ``signing-refused``.
+        """
+        public = primitives.signer_public(self.keys.need_signing().reveal())
+        is_signer = any(
+            one.public == public and Role.MANIFEST in one.roles
+            for one in self.record.current.signers
+        )
+        if not is_signer or self.record.is_revoked(signer_id(public)):
+            raise KeyMaterialError(
+                "signing-refused",
+                f"signing key here may not sign manifests of stream '{self.stream}'",
+                hint="see durarepo registry show; for a key that the owner can admit: "
+                "durarepo keys new-signer",
+            )
+
+    def take_registry(self, newer: VerifiedRegistry) -> None:
+        """Go on under another registry, with the keys of its epoch in force.
+
+        Raises:
+            KeyMaterialError: the keys are refused, or the naming key is not here.
+        """
+        files = load_keyring(self.places.keys, roots=self.root_paths)
+        self.registry = newer
+        self.keys = keys_in_force(files, self.record)
+
+    def refresh_registry(self) -> None:
+        """Follow the owner: a registry may have been admitted since this repository was opened.
+
+        Raises:
+            TrustError, IntegrityError: the newest registry does not pass ingest.
+            KeyMaterialError: as `take_registry`.
+        """
+        held = self.registry.registry.version
+        newest = find_registry(self.store, self.keys, highest=held)
+        if newest.registry.version > held:
+            self.take_registry(newest)
 
     def manifest_slot(self, epoch: int, sequence: int, attempt: int) -> ObjectName:
         """Return the name under which a manifest is looked for."""
@@ -156,6 +218,50 @@ class Repository:
         return object_name(
             primitives.keyed_hash(key, manifest_slot_input(epoch, sequence, attempt))
         )
+
+
+def keys_in_force(files: Keyring, record: StreamRecord) -> Keyring:
+    """Return the keys with signing and naming key of the epoch in force.
+
+    Args:
+        files: as the folder has them.
+        record: the stream's record in the newest registry.
+
+    Raises:
+        KeyMaterialError: ``naming-absent``.
+    """
+    current = record.current
+    naming = files.naming_of(current.number, current.naming_key)
+    if len(record.epochs) > 1 and files.identity is not None:
+        # The registry knows better than the names of files.
+        naming = _sealed_naming(files, record) or naming
+    if naming is None:
+        raise KeyMaterialError(
+            "naming-absent",
+            f"naming key of epoch {current.number} is not in {shown(files.folder)}",
+            hint="bring it, or the identity that opens it, from the computer that began the epoch",
+        )
+    known = {one.number: files.naming_of(one.number, one.naming_key) for one in record.epochs}
+    signing = files.signing
+    if files.waiting:
+        signing = files.signing_of([one.public for one in current.signers]) or signing
+    return replace(
+        files,
+        naming=naming,
+        old_naming={number: key for number, key in known.items() if key is not None},
+        signing=signing,
+    )
+
+
+def _sealed_naming(files: Keyring, record: StreamRecord) -> Secret | None:
+    """Return the naming key in force as the registry seals it to the identity that is here."""
+    current, identity = record.current, files.need_identity().reveal()
+    place = Compartment(stream=record.stream, epoch=current.number, compartment=record.compartment)
+    try:
+        key = open_box(current.naming_key, identity, kind=Seal.NAMING_KEY, place=place)
+    except IntegrityError:
+        return None  # it is not sealed to this identity
+    return Secret(key)
 
 
 def registry_slot(locator: Secret, version: int, attempt: int) -> ObjectName:
@@ -197,7 +303,7 @@ def open_repository(places: Places) -> Repository:
             places=places,
             configuration_text=text,
             configuration=configuration,
-            keys=keys,
+            keys=keys_in_force(keys, registry.record(configuration.stream)),
             store=store,
             state=state,
             registry=registry,

@@ -25,6 +25,8 @@ from durarepo.local.statefiles import (
     RunRecord,
 )
 from durarepo.repository.chain import Chain
+from durarepo.repository.keyfolder import settle_keys
+from durarepo.repository.openpack import PackOpener
 from durarepo.repository.repository import Repository
 
 _PACK, _FILES, _PUBLISH, _LOOSE = 1, 2, 3, 4
@@ -152,15 +154,23 @@ def _parse_files(data: bytes) -> list[FileMark]:
 def find_standing(repository: Repository, journal: Journal) -> Standing:
     """Return what a new run builds on; first ends the bookkeeping of a manifest that was put.
 
+    It follows the owner before all else: the newest registry, and the keys of its epoch.
+
     Raises:
         TrustError: ``rollback``, ``fork``.
+        KeyMaterialError: the keys are not those of the epoch in force.
         StoreError: the state cannot be read.
     """
+    repository.refresh_registry()
+    repository.check_signer()
+    settle_keys(repository)
     chain = Chain(repository)
     head = chain.head()
     generation = journal.load()
     left = [] if generation is None or generation.is_complete else list(generation.records)
     live = repository.state.live_pins()
+    if live is not None and repository.record.is_cut_off(live.head.epoch, live.head.sequence):
+        live = _cut_off(repository, chain, head)
     if head and (live is None or live.head.sequence != head):
         # Marks are there from init on: without them the state was lost, and the journal, which
         # knows one manifest at most, does not bring it back.
@@ -185,6 +195,16 @@ def find_standing(repository: Repository, journal: Journal) -> Standing:
     return standing
 
 
+def _cut_off(repository: Repository, chain: Chain, head: int) -> LivePins:
+    """Note the head that the owner's last epoch leaves; no pack before that epoch counts.
+
+    Every epoch that cuts something off has a new naming key (format 8).
+    """
+    live = LivePins(head=_head_by_slot(repository, chain, head), complete=None)
+    repository.state.replace_live_pins(live)
+    return live
+
+
 def _pinned(live: LivePins | None) -> set[ObjectName]:
     manifests = () if live is None else (live.head, live.complete)
     return {pin.pack for one in manifests if one is not None for pin in one.pins}
@@ -195,9 +215,11 @@ def _present(
 ) -> dict[ObjectName, Pin]:
     """Return the pinned packs that are there, with their size (law 3).
 
-    One that a verification found bad is left out, so that its chunks are stored anew.
+    One that a verification found bad is left out, so that its chunks are stored anew; so is
+    all that was sealed under another naming key (format 7.2).
     """
     bad = LastVerify(repository.places.state).bad_packs()
+    manifests = [one for one in manifests if one and repository.keeps_naming(one.epoch)]
     found: dict[ObjectName, Pin] = {}
     for manifest in manifests:
         for one in () if manifest is None else manifest.pins:
@@ -243,8 +265,8 @@ def note_manifest(
     before = repository.state.live_pins()
     complete = pinned if statement.complete else None if before is None else before.complete
     live = LivePins(head=pinned, complete=complete)
-    noted = max((run.sequence for run in repository.state.iter_runs()), default=0)
-    if noted < statement.sequence:
+    noted = max(((run.epoch, run.sequence) for run in repository.state.iter_runs()), default=(0, 0))
+    if noted < (statement.epoch, statement.sequence):
         repository.state.append_run(run_record(statement, name=name, digest=digest))
     repository.state.replace_live_pins(live)
     raise_marks(repository, pinned)
@@ -252,11 +274,11 @@ def note_manifest(
 
 
 def raise_marks(repository: Repository, head: PinnedManifest) -> None:
-    """Raise the high-water to a head, and to the registry held."""
+    """Raise the high-water to a head under the epoch in force, and to the registry held."""
     held = repository.state.high_water()
     repository.state.raise_high_water(
         HighWater(
-            epoch=head.epoch,
+            epoch=repository.record.current.number,
             sequence=head.sequence,
             head_digest=head.digest,
             registry_version=repository.registry.registry.version,
@@ -269,7 +291,7 @@ def _from_chain(repository: Repository, chain: Chain, head: int) -> LivePins | N
     """Note what the manifests themselves say; None without an identity to read them."""
     if repository.keys.identity is None:
         return None
-    noted = max((run.sequence for run in repository.state.iter_runs()), default=0)
+    noted = max(((run.epoch, run.sequence) for run in repository.state.iter_runs()), default=(0, 0))
     newest: PinnedManifest | None = None
     complete: PinnedManifest | None = None
     for number, one in sorted(chain.all_verified(now=ANY_TIME).items()):
@@ -277,7 +299,7 @@ def _from_chain(repository: Repository, chain: Chain, head: int) -> LivePins | N
         name = envelope.name if envelope else repository.manifest_slot(1, number, 0)
         newest = pinned_manifest(one.statement, name=name, digest=one.digest)
         complete = newest if one.statement.complete else complete
-        if number > noted:
+        if (one.statement.epoch, number) > noted:
             repository.state.append_run(run_record(one.statement, name=name, digest=one.digest))
     if newest is None or newest.sequence != head:
         return None
@@ -317,12 +339,14 @@ def _take_over(
     known (``pinned`` is None), nothing is called abandoned.
     """
     left: set[ObjectName] = set()
+    opener = PackOpener(repository)
     for record in records:
         match decode(record):
             case [1, *_] as value:
                 pin = _parse_pack(value)
                 size = repository.store.stat(pin.name)
-                if same_head and size == pin.size:
+                epoch = opener.epoch_of(pin.registry_version)
+                if same_head and size == pin.size and repository.keeps_naming(epoch):
                     standing.taken_over[pin.name] = pin
                 elif size is not None:
                     left.add(pin.name)

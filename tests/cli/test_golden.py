@@ -19,7 +19,9 @@ _MTIME = 1_000_000_000
 
 INNER = [
     *("exclude test", "exclude explain", "exclude add", "exclude allow"),
-    *("keys list", "registry show"),
+    *("keys list", "keys rotate-signing", "keys rotate-naming", "keys add-recipient"),
+    *("keys retire-recipient", "keys new-signer"),
+    *("registry show", "registry draft", "registry sign", "registry admit"),
 ]
 """Commands within groups."""
 

@@ -243,6 +243,7 @@ class _State:
             sequence=self._high.sequence,
             head_digest=self._high.digest,
             clock_seconds=self._high.clock,
+            epoch=1 << 31,  # a vector gives what counts under the registry in force
         )
 
 

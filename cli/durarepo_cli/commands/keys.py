@@ -1,4 +1,4 @@
-"""``durarepo keys``: which keys are here, and by which public ids they are known.
+"""``durarepo keys``: which keys are here, and how they are replaced by others.
 
 Shows ids and places, never a key. Source: spec/cli.md 3 and 4. Start at `command`.
 """
@@ -9,11 +9,15 @@ from dataclasses import dataclass
 import click
 
 from durarepo.crypto import primitives
+from durarepo.format.registry import Role
 from durarepo.local import keyring
+from durarepo.operations.recipients import add_recipient, retire_recipient
+from durarepo.operations.rotation import new_signer, rotate_naming, rotate_signing
 from durarepo.repository.repository import Repository
 from durarepo.sealing import signer_id
 from durarepo_cli.command import Command, Group
-from durarepo_cli.context import Session
+from durarepo_cli.context import Session, clock
+from durarepo_cli.keychanges import out_path, tell_outcome
 from durarepo_cli.output import path_fields, quoted
 
 _AWAY = frozenset({"owner", "card", "keys-file"})
@@ -33,7 +37,7 @@ class KeyRow:
 
 @click.group("keys", cls=Group)
 def command() -> None:
-    """Show which keys are here."""
+    """Show which keys are here, and replace them."""
 
 
 @command.command("list", cls=Command)
@@ -65,6 +69,89 @@ def list_keys(session: Session, /) -> None:
         output.line("this computer may write and never read: there is no identity here")
 
 
+_OUT = click.option(
+    "--out", metavar="FILE", help="Only write a draft there, for the owner to sign elsewhere."
+)
+
+
+@command.command("rotate-signing", cls=Command)
+@_OUT
+@click.pass_obj
+def rotate_signing_key(session: Session, /, *, out: str | None) -> None:
+    """Begin an epoch with a new signing key.
+
+    What is stored stays as it is; nothing is uploaded again.
+    """
+    with session.open() as repository:
+        outcome = rotate_signing(repository, clock=clock, out=out_path(out))
+    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+
+
+@command.command("rotate-naming", cls=Command)
+@_OUT
+@click.pass_obj
+def rotate_naming_key(session: Session, /, *, out: str | None) -> None:
+    """Begin an epoch with a new naming key.
+
+    The next snapshot reads, seals and stores everything once more.
+    """
+    with session.open() as repository:
+        outcome = rotate_naming(repository, clock=clock, out=out_path(out))
+    session.output.note(UPLOADS_ALL)
+    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+
+
+UPLOADS_ALL = "under the new naming key everything is read and stored once more: one full upload"
+
+
+@command.command("add-recipient", cls=Command)
+@click.argument("key")
+@_OUT
+@click.pass_obj
+def add(session: Session, /, *, key: str, out: str | None) -> None:
+    """Let KEY open what is kept from now on: key text, or a file with it.
+
+    Older packs follow, run by run.
+    """
+    with session.open() as repository:
+        outcome = add_recipient(repository, key, clock=clock, out=out_path(out))
+    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+
+
+@command.command("retire-recipient", cls=Command)
+@click.argument("key")
+@_OUT
+@click.pass_obj
+def retire(session: Session, /, *, key: str, out: str | None) -> None:
+    """Seal nothing more to KEY: key text, a file with it, or its id.
+
+    At least two recipients have to remain.
+    """
+    with session.open() as repository:
+        outcome = retire_recipient(repository, key, clock=clock, out=out_path(out))
+    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+
+
+@command.command("new-signer", cls=Command)
+@click.option(
+    "--role", type=click.Choice(["manifest", "evidence"]), required=True, help="What it signs."
+)
+@click.option("--out", metavar="FILE", required=True, help="Takes the public key.")
+@click.pass_obj
+def make_signer(session: Session, /, *, role: str, out: str) -> None:
+    """Make a signer's key on this computer; it counts once the owner admits it."""
+    path = os.path.abspath(os.fsencode(out))
+    with session.open() as repository:
+        public = new_signer(repository, Role[role.upper()], out=path, clock=clock)
+    found = signer_id(public).hex()
+    if session.output.is_json:
+        session.output.result({"id": found, "role": role, **path_fields("file", path)})
+        return
+    session.output.line(f"signer {found}, for {role}")
+    session.output.line(f"  public key  {quoted(path)}")
+    session.output.line("  it counts once a registry admits it: durarepo registry draft --signer")
+
+
 def key_rows(repository: Repository) -> list[KeyRow]:
     """Return every kind of key file, present or not."""
     keys, folder = repository.keys, repository.places.keys
@@ -77,7 +164,7 @@ def key_rows(repository: Repository) -> list[KeyRow]:
     names = [
         ("signing", keyring.SIGNING),
         ("naming", keyring.NAMING),
-        *((f"naming-{number}", b"naming-%d.key" % number) for number in sorted(keys.old_naming)),
+        *_more_rows(folder),
         ("locator", keyring.LOCATOR),
         ("identity", keyring.IDENTITY),
         ("audit", keyring.AUDIT),
@@ -95,6 +182,15 @@ def key_rows(repository: Repository) -> list[KeyRow]:
             belongs_elsewhere=kind in _AWAY,
         )
         for kind, name in names
+    ]
+
+
+def _more_rows(folder: bytes) -> list[tuple[str, bytes]]:
+    """Return the keys of earlier epochs, and those that wait for a registry, by their files."""
+    return [
+        (os.fsdecode(name.removesuffix(b".key").replace(b".next", b"-waiting")), name)
+        for name in sorted(os.listdir(folder))
+        if name.startswith((b"naming-", b"signing-")) and name.endswith((b".key", b".next"))
     ]
 
 

@@ -1,22 +1,35 @@
-"""``durarepo registry``: what the owner has signed about this stream.
+"""``durarepo registry``: what the owner has signed about this stream, and what comes next.
 
 Shows ids, never a key. Source: spec/cli.md 4, spec/format.md 8. Start at `command`.
 """
 
+import os
+
 import click
 
 from durarepo.crypto import primitives
+from durarepo.format.keytext import parse_signer
 from durarepo.format.registry import Epoch, Role, StreamRecord
 from durarepo.ingest import VerifiedRegistry
+from durarepo.local.keyring import load_owner
+from durarepo.operations.registry import (
+    DraftRequest,
+    admit_registry,
+    draft_registry,
+    sign_registry,
+)
+from durarepo.repository.admission import check_free
 from durarepo.sealing import signer_id
+from durarepo.store.atomic import write_once
 from durarepo_cli.command import Command, Group
 from durarepo_cli.context import Session, clock
-from durarepo_cli.output import time_text
+from durarepo_cli.keychanges import read_given, tell_outcome
+from durarepo_cli.output import path_fields, quoted, time_text
 
 
 @click.group("registry", cls=Group)
 def command() -> None:
-    """Show who may sign, and who can open."""
+    """Show who may sign and who can open, and change it as the owner."""
 
 
 @command.command("show", cls=Command)
@@ -40,6 +53,76 @@ def show(session: Session, /) -> None:
         output.line(f"  epoch {epoch.number}, from manifest {epoch.first_sequence}")
         for line in _epoch_lines(epoch):
             output.line(f"    {line}")
+
+
+@command.command("draft", cls=Command)
+@click.option("--signer", metavar="FILE", help="A signer to admit, from keys new-signer.")
+@click.option("--revoke", metavar="SIGNER@SEQ", help="A signer's id, and its last good manifest.")
+@click.option("--out", metavar="FILE", required=True, help="Takes the draft.")
+@click.pass_obj
+def draft(session: Session, /, *, signer: str | None, revoke: str | None, out: str) -> None:
+    """Draft the next registry for the owner to sign.
+
+    Without a change it renews: the same registry with a fresh expiry.
+    """
+    admitted = None
+    if signer is not None:
+        role, public = parse_signer(read_given(signer))
+        admitted = (public, Role[role.upper()])
+    request = DraftRequest(out=os.path.abspath(os.fsencode(out)), signer=admitted, revoke=revoke)
+    with session.open() as repository:
+        outcome = draft_registry(repository, request, clock=clock)
+    if revoke is not None:
+        session.output.note("what that signer made behind the named manifest will count no more")
+    tell_outcome(session, outcome, is_draft_wanted=True)
+
+
+@command.command("sign", cls=Command)
+@click.argument("draft_file", metavar="DRAFT")
+@click.option("--owner", metavar="FILE", help="The owner's key; without it only look.")
+@click.pass_obj
+def sign(session: Session, /, *, draft_file: str, owner: str | None) -> None:
+    """Show what a draft changes, and sign it with the owner's key.
+
+    Needs nothing but these two files; writes DRAFT.signed.
+    """
+    text, output = read_given(draft_file), session.output
+    path = os.path.abspath(os.fsencode(draft_file)) + b".signed"
+    key = None
+    if owner is not None:
+        check_free(path)
+        key = load_owner(os.fsencode(owner))
+    signed = sign_registry(text, key)
+    if signed.text is not None:
+        write_once(path, signed.text)
+    if output.is_json:
+        output.result(
+            {
+                "version": signed.version,
+                "expires": time_text(signed.expires),
+                "changes": list(signed.changes),
+                **path_fields("signed", None if signed.text is None else path),
+            }
+        )
+        return
+    output.line(f"registry {signed.version} changes")
+    for change in signed.changes:
+        output.line(f"  {change}")
+    if signed.text is None:
+        output.line("nothing is signed: give the owner's key with --owner")
+    else:
+        output.line(f"signed: {quoted(path)}")
+
+
+@command.command("admit", cls=Command)
+@click.argument("file")
+@click.pass_obj
+def admit(session: Session, /, *, file: str) -> None:
+    """Bring a registry that the owner signed into force."""
+    text = read_given(file)
+    with session.open() as repository:
+        outcome = admit_registry(repository, text, clock=clock)
+    tell_outcome(session, outcome)
 
 
 def _publish(record: StreamRecord) -> str:

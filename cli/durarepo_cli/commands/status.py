@@ -13,8 +13,11 @@ from durarepo.core.limits import REGISTRY_WARN_SECONDS
 from durarepo.local import keyring
 from durarepo.local.lastverify import LastVerify, Outcome
 from durarepo.local.statefiles import RunRecord
+from durarepo.policy.scanner import usual_engine
+from durarepo.repository.cardage import is_card_current
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
+from durarepo.repository.rewriting import recipients_share
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.output import counted, path_fields, quoted, size_text, time_text
@@ -35,7 +38,9 @@ class Status:
     omissions_since: int | None
     last_verify: Outcome | None
     registry_expires: int
+    recipients_share: float
     put_only: bool
+    engine: str | None
     remotes: tuple[str, ...]
     todo: tuple[str, ...]
 
@@ -64,7 +69,7 @@ def status_of(repository: Repository, *, now: int) -> Status:
         TrustError: ``rollback``: the newest manifest that was seen is gone.
         StoreError: the state cannot be read.
     """
-    runs = repository.state.runs() or []
+    runs = list(repository.iter_counted_runs())
     complete = [run for run in runs if run.complete]
     last = complete[-1].issued if complete else None
     return Status(
@@ -77,9 +82,11 @@ def status_of(repository: Repository, *, now: int) -> Status:
         omissions_since=_omissions_since(complete),
         last_verify=LastVerify(repository.places.state).outcome(),
         registry_expires=repository.registry.registry.expires,
+        recipients_share=recipients_share(repository),
         put_only=repository.keys.identity is None,
+        engine=usual_engine(),
         remotes=tuple(remote.name for remote in repository.configuration.remotes),
-        todo=_todo(repository),
+        todo=_todo(repository, now),
     )
 
 
@@ -92,7 +99,7 @@ def _omissions_since(runs: list[RunRecord]) -> int | None:
     return since
 
 
-def _todo(repository: Repository) -> tuple[str, ...]:
+def _todo(repository: Repository, now: int) -> tuple[str, ...]:
     config, folder = repository.configuration, repository.places.keys
     stream = config.stream.encode()
     away = (keyring.OWNER, stream + b".card", stream + b".keys")
@@ -100,6 +107,8 @@ def _todo(repository: Repository) -> tuple[str, ...]:
         "human": config.human is None,
         "remote": not any(remote.off_box for remote in config.remotes),
         "escrow": any(os.path.lexists(os.path.join(folder, name)) for name in away),
+        "card": not is_card_current(repository),
+        "registry": repository.registry.registry.expires - now < REGISTRY_WARN_SECONDS,
         "identity-on-this-machine": repository.keys.identity is not None,
     }
     return tuple(word for word, is_open in open_matters.items() if is_open)
@@ -122,6 +131,9 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
     left = status.registry_expires - now
     if left < REGISTRY_WARN_SECONDS:
         lines.append(("registry", f"expires {time_text(status.registry_expires)}"))
+    if status.recipients_share < 1:
+        lines.append(("recipients", f"{status.recipients_share:.0%} is sealed to today's"))
+    lines.append(("scanner", status.engine or "none: no snapshot can be taken"))
     lines.append(("remotes", ", ".join(status.remotes) or "none: there is no second copy"))
     lines.append(("still open", ", ".join(status.todo) or "nothing"))
     return lines
@@ -173,7 +185,9 @@ def _json(status: Status) -> dict[str, object]:
         "omissions": None if newest is None else newest.omissions,
         "omissions_since": time_text(status.omissions_since),
         "registry_expires": time_text(status.registry_expires),
+        "recipients_share": round(status.recipients_share, 4),
         "put_only": status.put_only,
+        "engine": status.engine,
         "remotes": [{"name": name} for name in status.remotes],
         "uncovered": None,
         "todo": list(status.todo),

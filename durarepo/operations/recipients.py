@@ -1,0 +1,97 @@
+"""Who can open what is kept from now on: add a data recipient, or retire one.
+
+New packs and envelopes are sealed to the new set at once; old packs follow run by run, as they
+are rewritten. What a retired recipient could open before, it still can, wherever it has a copy.
+Source: spec/format.md 8 and 5.5. Start at `add_recipient`.
+"""
+
+import os
+import re
+
+from durarepo.core.errors import ConfigurationError
+from durarepo.crypto import primitives
+from durarepo.format.keytext import parse_key
+from durarepo.format.registry import Registry
+from durarepo.repository.admission import Clock, Outcome, carry_out
+from durarepo.repository.nextregistry import renewed, with_recipients
+from durarepo.repository.repository import Repository
+
+_ID = re.compile(r"[0-9a-f]{8,64}\Z")
+_FILE_MAX_BYTES = 1 << 16
+
+
+def add_recipient(
+    repository: Repository, key: str, *, clock: Clock, out: bytes | None = None
+) -> Outcome:
+    """Let a further recipient open what is kept from now on.
+
+    Args:
+        repository: open; its lock is taken.
+        key: the recipient's key text, or the path of a file that holds it.
+        clock: the live time.
+        out: where a draft is written, if the owner signs elsewhere.
+
+    Raises:
+        KeyMaterialError: ``malformed``.
+        ConfigurationError: ``recipients``: it is one already, or there are too many.
+        RunError, TrustError, IntegrityError, StoreError: see `carry_out`.
+    """
+    public = _parse_recipient(key)
+
+    def compose(now: int) -> Registry:
+        data = repository.record.current.data_recipients
+        if public in data:
+            raise ConfigurationError("recipients", "that recipient is one already")
+        return _changed(repository, (*data, public), now)
+
+    return carry_out(repository, compose, clock=clock, out=out)
+
+
+def retire_recipient(
+    repository: Repository, key: str, *, clock: Clock, out: bytes | None = None
+) -> Outcome:
+    """Seal nothing more to a recipient; at least two have to remain.
+
+    Args:
+        repository: open; its lock is taken.
+        key: key text, a file that holds it, or eight digits or more of the recipient's id.
+        clock: the live time.
+        out: where a draft is written, if the owner signs elsewhere.
+
+    Raises:
+        KeyMaterialError: ``malformed``.
+        ConfigurationError: ``recipients``: it is none, or too few would remain.
+        RunError, TrustError, IntegrityError, StoreError: see `carry_out`.
+    """
+    wanted = key if _ID.match(key) else primitives.sha256(_parse_recipient(key)).hex()
+
+    def compose(now: int) -> Registry:
+        data = repository.record.current.data_recipients
+        left = tuple(one for one in data if not primitives.sha256(one).hex().startswith(wanted))
+        if len(left) != len(data) - 1:
+            raise ConfigurationError(
+                "recipients",
+                "that is not one of the recipients",
+                hint="see durarepo registry show",
+            )
+        return _changed(repository, left, now)
+
+    return carry_out(repository, compose, clock=clock, out=out)
+
+
+def _parse_recipient(text: str) -> bytes:
+    if os.path.isfile(text):
+        with open(text, "rb") as file:
+            return parse_key("recipient", file.read(_FILE_MAX_BYTES))
+    return parse_key("recipient", text.encode())
+
+
+def _changed(repository: Repository, data: tuple[bytes, ...], now: int) -> Registry:
+    record = repository.record
+    naming = {
+        one.number: repository.keys.naming.reveal()
+        for one in record.epochs
+        if repository.keeps_naming(one.number)
+    }
+    changed = with_recipients(record, data, naming=naming)
+    return renewed(repository.registry.registry, changed, now=now)
