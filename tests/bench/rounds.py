@@ -270,7 +270,7 @@ class Rounds:
                     facts=self._plan.facts,
                     files=self._size[0],
                     size=self._size[1],
-                    note=measured.output.decode("utf-8", "replace").strip()[-40:],
+                    note=(measured.output.decode("utf-8", "replace").splitlines() or [""])[-1],
                     tail=measured.tail,
                 )
             )

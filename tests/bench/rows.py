@@ -153,13 +153,18 @@ def scan_share(results: Results, corpus: str, engine: str) -> tuple[float, int, 
     taken = {mode: results.of(corpus, f"scan-{mode}", OURS) for mode in MODES}
     if not all(taken.values()):
         return None
-    is_inside = not any(record.note == "judged 0" for record in taken[engine])
+    is_inside = all(_is_judged(record) for record in taken[engine])
     more, less = (engine, "none") if is_inside else (f"alone-{engine}", "read")
     shares = [
         (one.cpu - other.cpu) / base.cpu
         for one, other, base in zip(taken[more], taken[less], taken["none"], strict=False)
     ]
     return statistics.median(shares), len(shares), is_inside
+
+
+def _is_judged(record: Record) -> bool:
+    """Return whether the policy was asked for most files of a snapshot."""
+    return int(record.note.split()[-1]) * 2 > record.files
 
 
 def _by_pair(row: Row, results: Results) -> dict[str, dict[int, float]]:

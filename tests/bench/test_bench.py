@@ -19,7 +19,7 @@ from tests.bench.databases import make_database
 from tests.bench.measure import run_measured
 from tests.bench.pool import Pool
 from tests.bench.results import Record, Results
-from tests.bench.rows import ROWS, value_of
+from tests.bench.rows import ROWS, scan_share, value_of
 from tests.bench.table import UnsoundError, page
 
 _NOT_FIXED = ("-wal", "-shm", ".git/index")
@@ -197,6 +197,22 @@ def test_the_table_is_made_from_stored_results_against_the_best_peer(tmp_path: P
     ]
     assert line.endswith("| **no** |")
     assert (tmp_path / "benchmarks-growth.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(("judged", "expected"), [(10, (0.5, True)), (0, (1.5, False))])
+def test_the_policy_is_measured_where_it_is_asked(
+    tmp_path: Path, judged: int, expected: tuple[float, bool]
+) -> None:
+    """A snapshot that judges nothing would seem to judge for nothing."""
+    results = Results(tmp_path / "results.jsonl")
+    cpu = {"none": 2, "re2": 3, "hyperscan": 2, "read": 1, "alone-re2": 4, "alone-hyperscan": 4}
+    for mode, seconds in cpu.items():
+        note = f"judged {judged if mode == 're2' else 0}"
+        results.add(_record("durarepo", seconds, step=f"scan-{mode}", note=note))
+
+    found = scan_share(results, "small", "re2")
+
+    assert found == (expected[0], 1, expected[1])
 
 
 def test_a_step_that_is_forgotten_leaves_all_others(tmp_path: Path) -> None:
