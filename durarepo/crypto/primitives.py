@@ -9,7 +9,6 @@ Source: spec/format.md 3. Start at `seal_bytes` and `open_bytes`.
 
 import hashlib
 import hmac
-import secrets
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -46,11 +45,15 @@ class WrongKeyError(Exception):
 
 def random_key() -> bytes:
     """Return 32 fresh random bytes."""
+    import secrets  # noqa: PLC0415
+
     return secrets.token_bytes(KEY_BYTES)
 
 
 def shuffled(items: list[bytes]) -> list[bytes]:
     """Return ``items`` in an unpredictable order."""
+    import secrets  # noqa: PLC0415
+
     copy = list(items)
     secrets.SystemRandom().shuffle(copy)
     return copy

@@ -346,7 +346,9 @@ class _Run:
                 parts.append(array("Q", map(short_id, self._shelf.open(pin).index.ids)))
             except (IntegrityError, TrustError):
                 continue  # told of when the pack itself is looked into
-        return IdSet(parts)
+        begins = IdSet()
+        begins.add(parts)
+        return begins
 
     def _check_ledger(self, one: _Restorable, reader: ChunkReader) -> None:
         ledger = one.nested.ledger
@@ -370,19 +372,15 @@ class _Run:
             self._findings.add(name, kind, None if self._identity is None else ())
         note_pinning(self._chain.manifests, live, kinds=harmful, findings=self._findings)
         restorable = {one.manifest.statement.sequence: one for one in self._restorable}
-        there: set[Branch] = set()
-        seen: set[Pin] = set()
+        where: Whereabouts | None = None
         for number, manifest in self._chain.manifests.items():
             one = restorable.get(number)
             is_harmed = any(pin.name in kinds for pin in manifest.statement.pins)
             if one is None and not is_harmed:
                 continue
             visible = visible_packs(manifest, self._chain.newest, self._reports)
-            where, before = Whereabouts(visible), seen
-            seen = {report.pin for report in visible}
-            if not before <= seen:  # with fewer packs, what was there may be gone
-                there.clear()
-            if is_harmed or one is None or one.failed or where.lacks(one.needs, there):
+            where = Whereabouts(visible, where)
+            if is_harmed or one is None or one.failed or where.lacks(one.needs):
                 self._find_losses_of(manifest, one, where=where, kinds=kinds)
 
     def _find_losses_of(

@@ -60,22 +60,31 @@ class Depth(IntEnum):
 
 
 class IdSet:
-    """Chunks by the first eight bytes of their ids; eight bytes each in memory."""
+    """Chunks by the first eight bytes of their ids; eight bytes each in memory.
 
-    __slots__ = ("_sorted",)
+    A few sorted arrays of unlike lengths; a new one takes in those that are not much longer.
+    """
 
-    def __init__(self, parts: Iterable["array[int]"] = ()) -> None:
+    __slots__ = ("_levels",)
+
+    def __init__(self) -> None:
+        self._levels: list[array[int]] = []
+
+    def add(self, parts: Iterable["array[int]"]) -> None:
+        """Add chunks."""
         joined: array[int] = array("Q")
         for part in parts:
             joined += part
-        self._sorted = array("Q", sorted(joined))
+        while self._levels and len(self._levels[-1]) <= 2 * len(joined):
+            joined += self._levels.pop()
+        self._levels.append(array("Q", sorted(joined)))
 
     def __contains__(self, short: int) -> bool:
-        at = bisect_left(self._sorted, short)
-        return at < len(self._sorted) and self._sorted[at] == short
-
-    def __len__(self) -> int:
-        return len(self._sorted)
+        for level in self._levels:
+            at = bisect_left(level, short)
+            if at < len(level) and level[at] == short:
+                return True
+        return False
 
 
 @dataclass(slots=True, kw_only=True)

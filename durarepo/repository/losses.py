@@ -113,9 +113,21 @@ class Losses:
 class Whereabouts:
     """Tells where a chunk of one manifest is lost; see `Where`."""
 
-    def __init__(self, reports: list[PackReport]) -> None:
-        self._reports = reports
-        self._held: IdSet | None = None
+    def __init__(self, reports: list[PackReport], before: "Whereabouts | None" = None) -> None:
+        """Prepare.
+
+        Args:
+            reports: of the packs that a reader of the manifest looks into.
+            before: of another manifest, which is not asked any more: what was found to be there
+                need not be looked for again if all its packs are among these.
+        """
+        self.pins = {report.pin for report in reports}
+        self.good, self.whole, known = IdSet(), set[Branch](), set[Pin]()
+        self.waiting: list[PackReport] = []
+        if before is not None and before.pins <= self.pins:
+            self.good, self.whole, known = before.good, before.whole, before.pins
+            self.waiting = before.waiting
+        self.waiting += [report for report in reports if report.pin not in known]
         self._blind = tuple(report.pin.name for report in reports if not report.is_indexed)
         self._lost: dict[int, list[ObjectName]] = {}
         for report in reports:
@@ -125,32 +137,27 @@ class Whereabouts:
     def __call__(self, chunk: ChunkId) -> tuple[ObjectName, ...] | None:
         """Return the packs that a chunk is lost with, or None where it can be read."""
         short = short_id(chunk)
-        if short in self._good():
+        if self._is_good(short):
             return None
         lost = self._lost.get(short)
         return self._blind if lost is None else tuple(lost)
 
-    def lacks(self, needs: Needs, there: set[Branch]) -> bool:
-        """Return whether something that is needed is not there, or is not as it has to be.
-
-        Args:
-            needs: of the manifest.
-            there: branches all of which is known to be there; those found to be are added.
-        """
+    def lacks(self, needs: Needs) -> bool:
+        """Return whether something that is needed is not there, or is not as it has to be."""
         if not needs.is_sound:
             return True
         for branch in needs.iter_branches():
-            if branch not in there:
-                if not all(map(self._good().__contains__, branch.chunks)):
+            if branch not in self.whole:
+                if not all(map(self._is_good, branch.chunks)):
                     return True
-                there.add(branch)
+                self.whole.add(branch)
         return False
 
-    def _good(self) -> IdSet:
-        """Return what a reader gets, put together when it is first asked for."""
-        if self._held is None:
-            self._held = IdSet(report.good for report in self._reports)
-        return self._held
+    def _is_good(self, short: int) -> bool:
+        if self.waiting:
+            self.good.add(report.good for report in self.waiting)
+            self.waiting.clear()
+        return short in self.good
 
 
 def damaged_packs(

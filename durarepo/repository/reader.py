@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from durarepo.core.entries import Entry
 from durarepo.core.errors import PUT_BACK, IntegrityError, StoreError
 from durarepo.core.limits import CHUNK_MAX_BYTES
-from durarepo.core.names import ChunkId, ObjectName
+from durarepo.core.names import ChunkId, Digest, ObjectName
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.ingest import VerifiedManifest
@@ -32,15 +32,15 @@ class CheckedFrames:
     __slots__ = ("_frames",)
 
     def __init__(self) -> None:
-        self._frames: dict[Pin, set[int]] = {}
+        self._frames: dict[tuple[ObjectName, Digest], set[int]] = {}
 
     def note(self, pin: Pin, ordinal: int) -> None:
         """Remember a frame."""
-        self._frames.setdefault(pin, set()).add(ordinal)
+        self._frames.setdefault((pin.name, pin.index_digest), set()).add(ordinal)
 
     def of(self, pin: Pin) -> AbstractSet[int]:
         """Return the ordinals of a pack's frames that were checked."""
-        return self._frames.get(pin, frozenset())
+        return self._frames.get((pin.name, pin.index_digest), frozenset())
 
 
 class ChunkReader:
@@ -76,6 +76,7 @@ class ChunkReader:
         self._shelf = Shelf(repository) if shelf is None else shelf
         self._pins = _ranked_pins(manifest, newest or manifest)
         self._recent: OpenPack | None = None
+        self._keys: EpochKeys | None = None
         self._hints: Mapping[int, ObjectName] | None = None if thorough is None else {}
 
     def chunk(self, chunk: ChunkId, kind: ChunkKind) -> bytes:
@@ -152,7 +153,9 @@ class ChunkReader:
 
     def _own_keys(self) -> EpochKeys:
         """Return the keys that the ids of this manifest's one-chunk files are made with."""
-        return self._shelf.opener.keys(self.manifest.statement.epoch)
+        if self._keys is None:
+            self._keys = self._shelf.opener.keys(self.manifest.statement.epoch)
+        return self._keys
 
     def _frame(self, pack: OpenPack, ordinal: int) -> bytes:
         if self._permit is not None and not self._is_permitted:

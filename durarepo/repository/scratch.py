@@ -415,6 +415,8 @@ class ScratchBuilder:
 
         Work that is only named like a sidecar is restored like any other file.
         """
+        if not entry.name.endswith(SIDECARS):
+            return
         is_beside = any(
             entry.name.endswith(s) and entry.name.removesuffix(s) in frame.databases
             for s in SIDECARS

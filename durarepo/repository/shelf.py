@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import MIB
-from durarepo.core.names import ChunkId, ObjectName
+from durarepo.core.names import ChunkId, Digest, ObjectName
 from durarepo.format.manifest import Pin
 from durarepo.repository.openpack import OpenPack, PackOpener
 from durarepo.repository.repository import Repository
@@ -38,7 +38,7 @@ class Shelf:
         self.opener = PackOpener(repository, store=store)
         self._packs: OrderedDict[Pin, OpenPack] = OrderedDict()
         self._open_chunks = 0
-        self._frames: OrderedDict[tuple[Pin, int], bytes] = OrderedDict()
+        self._frames: OrderedDict[tuple[ObjectName, Digest, int], bytes] = OrderedDict()
         self._frame_bytes = 0
         self._places = _Places()
         self._numbers: dict[Pin, int] = {}  # of each pack whose index `find` has asked
@@ -67,14 +67,15 @@ class Shelf:
 
     def frame(self, pack: OpenPack, ordinal: int) -> bytes | None:
         """Return the plaintext of a frame if it is held."""
-        held = self._frames.get((pack.pin, ordinal))
+        key = (pack.pin.name, pack.pin.index_digest, ordinal)
+        held = self._frames.get(key)
         if held is not None:
-            self._frames.move_to_end((pack.pin, ordinal))
+            self._frames.move_to_end(key)
         return held
 
     def keep_frame(self, pack: OpenPack, ordinal: int, plain: bytes) -> None:
         """Hold the plaintext of a frame for a while."""
-        self._frames[pack.pin, ordinal] = plain
+        self._frames[pack.pin.name, pack.pin.index_digest, ordinal] = plain
         self._frame_bytes += len(plain)
         while self._frame_bytes > FRAMES_MAX_BYTES and len(self._frames) > 1:
             self._frame_bytes -= len(self._frames.popitem(last=False)[1])

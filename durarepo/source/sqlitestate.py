@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
-from urllib.parse import quote
 
 from durarepo.core.errors import StoreError
 from durarepo.core.limits import MIB, READ_TRIES
@@ -393,6 +392,8 @@ def _connect(uri: str, busy_seconds: float) -> sqlite3.Connection:
 
 
 def _uri(path: bytes, options: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - few commands open a database
+
     return f"file:{quote(path)}?{options}"
 
 

@@ -661,9 +661,9 @@ MUTATIONS = (
         id="once-there-always-there",
         rows=("X1",),
         breaks="what one manifest pins is taken for pinned by all",
-        file="durarepo/operations/verify.py",
-        old="            if not before <= seen:  # with fewer packs, what was there may be gone\n",
-        new="            if before is None:\n",
+        file="durarepo/repository/losses.py",
+        old="if before is not None and before.pins <= self.pins:",
+        new="if before is not None:",
         tests=(
             f"{_UNIT}/operations/test_verify_details.py"
             "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it[True]",
