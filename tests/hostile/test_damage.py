@@ -12,84 +12,30 @@ from pathlib import Path
 
 import pytest
 
-from durarepo.core.entries import Entry
-from durarepo.core.errors import IntegrityError
-from durarepo.core.progress import SilentProgress
-from durarepo.operations.verify import Verified, VerifyRequest, verify
-from durarepo.repository.chain import Chain
-from durarepo.repository.reader import ChunkReader
-from durarepo.repository.repository import Repository, open_repository
-from durarepo.repository.restorer import file_pieces
-from durarepo.repository.trees import iter_directory, join_path
-from tests.adversary.scene import NOW, ROOT, Scene, verified
+from durarepo.operations.verify import Level
+from durarepo.repository.repository import open_repository
+from tests.adversary.scene import ROOT
+from tests.hostile.damage import (
+    CONTENTS,
+    PER_BYTE,
+    Bench,
+    Damage,
+    campaign,
+    check_named,
+    look,
+    make,
+    remembered,
+    restorable,
+)
 from tests.hostile.mutation import draws
-from tests.interop import miniwriter as mini
 
 FACTOR = int(os.environ.get("DURAREPO_HOSTILE_FACTOR", "1"))
 SEED = int(os.environ.get("DURAREPO_HOSTILE_SEED", "20261"))
 EVERYWHERE = 1000
 HEADER = 65 + 4 * 1168
 JOINTS = (0, 1, 33, 33 + 1168, HEADER - 32, HEADER - 1, HEADER, HEADER + 12, -60, -36, -32, -1)
-CONTENTS = {
-    b"/a": b"alpha" * 30,
-    b"/empty": b"",
-    b"/d/b": b"beta" * 700,
-    b"/d/big": b"x" * 3000 + bytes(500) + b"y" * 3000,
-    b"/d/deep/c": b"gamma" * 11,
-}
-OLD_TOO = {b"/a", b"/empty"}
-"""Paths that an older manifest may have lost while the newest one still has them."""
-
-
-def make(folder: Path) -> tuple[Scene, dict[str, str]]:
-    """Return a stream of two manifests, each with a pack, and its objects by kind."""
-    scene = Scene(folder)
-    big = mini.file(b"x" * 3000, 500, b"y" * 3000, depth=1)
-    deep = mini.directory({b"c": mini.file(CONTENTS[b"/d/deep/c"])})
-    inner = mini.directory({b"b": mini.file(CONTENTS[b"/d/b"]), b"big": big, b"deep": deep})
-    names: dict[str, str] = {}
-    for number, first in enumerate((b"old", CONTENTS[b"/a"]), start=1):
-        before = set(scene.stream.pins)
-        scene.snapshot({b"a": mini.file(first), b"d": inner, b"empty": mini.file()})
-        (pack,) = set(scene.stream.pins) - before
-        slots = mini.slot_key(scene.stream.naming[1])
-        names[f"pack {number}"] = pack.hex()
-        names[f"envelope {number}"] = mini.manifest_slot(slots, 1, number)
-    names["registry"] = mini.registry_slot(scene.stream.locator, 1)
-    scene.lay_out()
-    return scene, names
-
-
-def look(repository: Repository) -> Verified:
-    """Verify all packs."""
-    return verify(repository, VerifyRequest(), clock=lambda: NOW, progress=SilentProgress())
-
-
-def restorable(repository: Repository) -> dict[bytes, bytes]:
-    """Return every file of the newest manifest that can be read, by its path below the root."""
-    manifest = verified(repository, 2)
-    reader = ChunkReader(repository, manifest, permit=lambda: None)
-    (root,) = Chain(repository).nested(manifest).roots
-    return {path[len(ROOT) :]: data for path, data in _read(reader, ROOT, root.entry)}
-
-
-def _read(reader: ChunkReader, path: bytes, entry: Entry) -> Iterator[tuple[bytes, bytes]]:
-    try:
-        if entry.tree is None:
-            pieces = file_pieces(reader, entry, path)
-            yield path, b"".join(one if isinstance(one, bytes) else bytes(one) for one in pieces)
-            return
-        children = list(iter_directory(reader, entry.tree))
-    except IntegrityError:
-        return
-    for child in children:
-        yield from _read(reader, join_path(path, child.name), child)
-
-
-def is_named(path: bytes, affects: tuple[bytes, ...]) -> bool:
-    """Return whether a path below the root is among those that a problem affects."""
-    whole = ROOT + path
-    return any(whole == one or whole.startswith(one + b"/") for one in affects)
+POINTS = 600
+"""Mutations of a usual run beside those on disk."""
 
 
 def damages(data: bytes, kind: str) -> Iterator[tuple[str, bytes]]:
@@ -136,10 +82,7 @@ def test_every_damage_to_a_pack_is_found_and_named_down_to_the_file(
         assert [one.object for one in result.problems] == [names[kind]], told
         affects = result.problems[0].affects
         assert affects is not None, told
-        newest = {name for name in CONTENTS if is_named(name, affects)}
-        assert set(CONTENTS) - set(left) <= newest, told
-        assert newest - (set(CONTENTS) - set(left)) <= OLD_TOO, told
-        assert left == {name: CONTENTS[name] for name in left}, told
+        check_named(affects, left, told)
         assert path.read_bytes() == damaged, told
         partly += 0 < len(left) < len(CONTENTS)
     after = {one for one in (scene.folder / "repository").rglob("*") if one.is_file()}
@@ -179,3 +122,65 @@ def test_every_object_that_is_missing_is_named(tmp_path: Path, kind: str, word: 
         result = look(repository)
 
     assert [(one.object, str(one.kind)) for one in result.problems] == [(names[kind], word)]
+
+
+# --- many more, in memory -------------------------------------------------------------------
+
+
+def test_no_mutation_of_any_object_is_missed_or_laid_to_another(tmp_path: Path) -> None:
+    """What the joints of an object show need not hold for every byte between them (A1c)."""
+    tally = campaign(tmp_path, seed=SEED, count=POINTS * FACTOR)
+
+    assert tally.failures == [], f"seed {SEED}"
+    assert tally.points == POINTS * FACTOR
+    assert tally.partly > 0
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Give a repository whose objects lie in memory too."""
+    scene, names = make(tmp_path)
+    with open_repository(scene.places) as repository:
+        yield Bench(repository, names)
+
+
+def test_the_list_of_mutations_names_each_once(bench: Bench) -> None:
+    """A place that no number means is never damaged."""
+    sizes = dict(bench.sizes)
+    first, last = bench.damage(0), bench.damage(bench.count() - 1)
+    kind = next(iter(sizes))
+
+    assert bench.count() == PER_BYTE * sum(sizes.values())
+    assert first == Damage(kind=kind, at=0, bit=0)
+    assert last == Damage(kind=list(sizes)[-1], at=list(sizes.values())[-1] - 1, bit=8)
+    assert first.done_to(b"\x00\x01") == b"\x01\x01"
+    assert Damage(kind=kind, at=1, bit=8).done_to(b"ab") == b"a"
+    seen = {bench.damage(number) for number in range(0, bench.count(), 1009)}
+    assert len(seen) == len(range(0, bench.count(), 1009))
+    assert {one.kind for one in seen} == set(sizes)
+
+
+def test_the_bench_sees_what_verify_does_not_find(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bench that is content with everything would be green for ever."""
+    whole = look(bench.repository, store=bench.store)
+    monkeypatch.setattr("tests.hostile.damage.look", lambda *_args, **_more: whole)
+
+    with pytest.raises(AssertionError, match="not found"):
+        bench.check(Damage(kind="pack 1", at=9, bit=0), number=1)
+
+
+def test_what_is_remembered_is_what_is_calculated(bench: Bench) -> None:
+    """A shortcut that answered for other bytes would hide what it was made to find."""
+    name = bench.names["envelope 2"]
+    damaged = Damage(kind="envelope 2", at=40, bit=3)
+
+    found: list[object] = []
+    for _ in range(2):
+        with remembered():
+            assert look(bench.repository, level=Level.DATA, store=bench.store).ok
+            bench.check(damaged, number=1)
+            assert look(bench.repository, level=Level.DATA, store=bench.store).ok
+            found.append(bench.store.objects[name])  # type: ignore[index]  # a name is text
+    assert found[0] == found[1]
