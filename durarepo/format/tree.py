@@ -5,6 +5,7 @@ Source: spec/format.md 6, spec/ingest.md 7. Start at `encode_entry` and `parse_t
 """
 
 import hashlib
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -48,9 +49,17 @@ _MODE_MAX = 0o7777
 _ARRAY, _MAP = 4, 5
 _PAIR = encode_head(_ARRAY, 2)
 _LEAF_HEAD = _PAIR + encode_int(0)
+_FIELDS_IN_ONE = 2
+"""So many fields are encoded together with another one."""
 _ENTRY_DEPTH = 2
 """An entry stands in the array of a leaf, which stands in the leaf's own."""
 _HASH_BYTES = 32
+_HASH_HEAD = encode_head(2, _HASH_BYTES)
+_U16_MAX = 0xFFFF
+_OF_U32 = 0x1A
+_PAIR_OF_U32 = 0x821A
+_USUAL_TIME = struct.Struct(">HIBI")
+"""A pair of two numbers that take four bytes each."""
 _ALWAYS = (1, 2, 3, 4, 5)
 _COMMON = (6, 7, 8, 15, 16, 18)
 _OWN: dict[FileType, tuple[tuple[int, ...], tuple[int, ...]]] = {
@@ -113,6 +122,8 @@ def is_normal_path(path: bytes) -> bool:
 
 def _time(ns: int) -> bytes:
     seconds, rest = divmod(ns, _NS)
+    if _U16_MAX < seconds <= U32_MAX and rest > _U16_MAX:  # as nearly always
+        return _USUAL_TIME.pack(_PAIR_OF_U32, seconds, _OF_U32, rest)
     return _PAIR + encode_int(seconds) + encode_int(rest)
 
 
@@ -132,13 +143,17 @@ def encode_entry(entry: Entry) -> bytes:
     """Return the encoding of an entry; a root's, without a name, has ``name`` empty."""
     fields = [b"\x00" + encode_bytes(entry.name)] if entry.name else []
     fields += (
-        b"\x01" + encode_int(entry.type),
-        b"\x02" + encode_int(entry.mode),
-        b"\x03" + _time(entry.mtime_ns),
+        _type_and_mode(entry.type, entry.mode) + _time(entry.mtime_ns),
         *_owner(entry.uid, entry.gid, entry.user, entry.group),
     )
     _append_optional(fields, entry)
-    return encode_head(_MAP, len(fields)) + b"".join(fields)
+    return encode_head(_MAP, len(fields) + _FIELDS_IN_ONE) + b"".join(fields)
+
+
+@lru_cache(maxsize=64)
+def _type_and_mode(kind: FileType, mode: int) -> bytes:
+    """Return fields 1 and 2, and the key of field 3."""
+    return b"\x01" + encode_int(kind) + b"\x02" + encode_int(mode) + b"\x03"
 
 
 @lru_cache(maxsize=64)
@@ -159,15 +174,23 @@ def _append_optional(fields: list[bytes], entry: Entry) -> None:
     if entry.type is FileType.FILE:
         add(b"\x09" + encode_int(entry.size))
         if entry.sha256 is not None:
-            add(b"\x0a" + encode_bytes(entry.sha256))
+            add(b"\x0a" + _HASH_HEAD + entry.sha256)
         if entry.content is not None:
             add(b"\x0b" + encode_list(entry.content))
-    _append_rare(add, entry)
+    elif entry.tree is not None:
+        add(b"\x0c" + _HASH_HEAD + entry.tree)
+    if (
+        entry.type > FileType.DIRECTORY
+        or entry.xattrs
+        or entry.link_group is not None
+        or entry.consistency is not Consistency.QUIET
+        or entry.since is not None
+        or entry.redactions
+    ):
+        _append_rare(add, entry)
 
 
 def _append_rare(add: Callable[[bytes], None], entry: Entry) -> None:
-    if entry.tree is not None:
-        add(b"\x0c" + encode_bytes(entry.tree))
     if entry.target is not None:
         add(b"\x0d" + encode_bytes(entry.target))
     if entry.device is not None:
