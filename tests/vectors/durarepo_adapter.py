@@ -45,7 +45,7 @@ from durarepo.operations.archival import checkout_archival
 from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.policy.freshness import check_issued
 from durarepo.repository.chain import Chain
-from durarepo.repository.openpack import PackOpener
+from durarepo.repository.openpack import EpochKeys, PackOpener
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, find_registry
 from durarepo.repository.restorer import file_pieces
@@ -415,8 +415,7 @@ class _ClearReader(ChunkReader):
 
     def __init__(self, vector: Vector) -> None:
         namer = ChunkNamer(bytes.fromhex(vector.inputs["naming"]))
-        keys = SimpleNamespace(namer=namer)
-        self.opener = cast("PackOpener", SimpleNamespace(keys=lambda _: keys))
+        self._keys = cast("EpochKeys", SimpleNamespace(namer=namer))
         self.manifest = cast(
             "VerifiedManifest", SimpleNamespace(statement=SimpleNamespace(epoch=1))
         )
