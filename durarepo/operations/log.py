@@ -79,7 +79,7 @@ def log(
 
 
 def _known(repository: Repository) -> dict[int, LogLine]:
-    runs = repository.state.runs() or []
+    runs, record = repository.iter_counted_runs(), repository.record
     lines: dict[int, LogLine] = {run.sequence: _of_run(run) for run in runs}
     if os.path.exists(repository.places.catalog):
         try:
@@ -88,7 +88,8 @@ def _known(repository: Repository) -> dict[int, LogLine]:
                 rows = catalog.manifests()
         except StoreError:
             rows = []  # it is a copy, and may be missing or damaged
-        lines |= {row.sequence: _of_row(row) for row in rows}
+        counted = (row for row in rows if not record.is_cut_off(row.epoch, row.sequence))
+        lines |= {row.sequence: _of_row(row) for row in counted}
     return lines
 
 

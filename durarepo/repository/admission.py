@@ -28,6 +28,7 @@ from durarepo.format.layout import fitting_class
 from durarepo.format.registry import Registry, StreamRecord, encode_registry
 from durarepo.ingest import check_registry_document, open_registry, registry_document
 from durarepo.local import keyring
+from durarepo.local.audit import Fact
 from durarepo.local.keyring import load_keyring, load_owner
 from durarepo.local.lock import RunLock
 from durarepo.local.statefiles import HighWater
@@ -270,7 +271,7 @@ def digest_of(repository: Repository, sequence: int) -> Digest:
 def _note(repository: Repository, after: Registry, encoded: bytes, now: int) -> None:
     """Tell the audit log before anything is in force."""
     make_folder(repository.places.state)
-    facts = {
+    facts: dict[str, Fact] = {
         "stream": repository.stream,
         "version": after.version,
         "epoch": _record(repository, after).current.number,

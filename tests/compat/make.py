@@ -2,7 +2,8 @@
 
 It stands here so that one can see what they hold: what a later build cannot read, an earlier one
 wrote in earnest. A new version of the format gets repositories of its own, under another name.
-It was run as root: `python -m tests.compat.make FOLDER`, where FOLDER was fixtures/repos.
+It was run as root: `python -m tests.compat.make FOLDER`, where FOLDER was fixtures/repos; what a
+later build added, with `later` behind it.
 """
 
 import hmac
@@ -24,9 +25,17 @@ from unittest import mock
 from durarepo.core.progress import SilentProgress
 from durarepo.crypto import primitives
 from durarepo.format.keytext import encode_key
+from durarepo.local.keyring import load_owner
 from durarepo.local.places import Places, bases_of, places_of
 from durarepo.operations import init
 from durarepo.operations.init import InitRequest, initialise
+from durarepo.operations.registry import (
+    DraftRequest,
+    admit_registry,
+    draft_registry,
+    sign_registry,
+)
+from durarepo.operations.rotation import rotate_naming, rotate_signing
 from durarepo.operations.snapshot import SnapshotRequest, snapshot
 from durarepo.repository.repository import open_repository
 from tests.compat.golden import MADE, listing_of
@@ -116,6 +125,23 @@ class Making:
         with open_repository(self.places) as repository:
             snapshot(repository, SnapshotRequest(**request), clock=lambda: self.clock,
                      progress=SilentProgress())  # fmt: skip
+
+    def rotate(self, change: Callable[..., object]) -> None:
+        """Rotate a key an hour after the last snapshot."""
+        with open_repository(self.places) as repository:
+            change(repository, clock=lambda: self.clock + 3600)
+
+    def revoke(self, sequence: int) -> None:
+        """Revoke the signer behind a manifest, an hour after the last snapshot."""
+        out = self.base / "draft"
+        with open_repository(self.places) as repository:
+            signer = next(repository.state.iter_runs()).signer.hex()
+            request = DraftRequest(out=bytes(out), revoke=f"{signer}@{sequence}")
+            draft_registry(repository, request, clock=lambda: self.clock + 3600)
+        owner = load_owner(self.places.keys + b"/owner.key")
+        text = sign_registry(out.read_bytes(), owner).text or b""
+        with open_repository(self.places) as repository:
+            admit_registry(repository, text, clock=lambda: self.clock + 3600)
 
     def restored(self, keys: Path) -> tuple[str, ...]:
         """Return what the independent reader restores."""
@@ -232,8 +258,35 @@ def _make_damaged(base: Path, target: Path) -> None:
         about(folder, 2, code, ())
 
 
+def later(target: Path) -> None:
+    """Make those that came with epochs: keys rotated twice, and a revoked signer."""
+
+    def day(number: int) -> Callable[[Path], None]:
+        return lambda root: _small(root, f"day {number}")
+
+    with tempfile.TemporaryDirectory() as temporary:
+        epochs = Making(Path(temporary) / "epochs")
+        epochs.snapshot(day(1))
+        epochs.rotate(rotate_signing)
+        epochs.snapshot(day(2))
+        epochs.rotate(rotate_naming)
+        epochs.snapshot(day(3))
+        epochs.keep(target / "v1-epochs")
+
+        revoked = Making(Path(temporary) / "revoked")
+        revoked.snapshot(day(1))
+        revoked.snapshot(day(2))
+        revoked.clock -= 86_400 - 600
+        revoked.snapshot(lambda root: _small(root, "written by a thief"))
+        revoked.clock -= 600
+        revoked.revoke(2)
+        revoked.snapshot(day(3))
+        revoked.keep(target / "v1-revoked")
+    shutil.rmtree(SOURCE)
+
+
 def main(target: Path) -> None:
-    """Make all of them."""
+    """Make all of the first ones."""
     others = [primitives.recipient_of(_bytes(f"recipient {n}", 32)) for n in (1, 2)]
     recipients = tuple(encode_key("recipient", one) for one in others)
     with tempfile.TemporaryDirectory() as temporary:
@@ -266,4 +319,4 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    (later if sys.argv[2:] == ["later"] else main)(Path(sys.argv[1]))

@@ -168,6 +168,33 @@ def test_the_partial_one_is_partial_and_drops_nothing(tmp_path: Path) -> None:
     assert found[1].statement.totals.files == found[2].statement.totals.files
 
 
+def test_the_one_with_epochs_has_three_and_two_naming_keys(tmp_path: Path) -> None:
+    """A reader that knows one epoch alone would pass over the others."""
+    golden = load("v1-epochs")
+
+    with open_repository(golden.lay_out(tmp_path)) as repository:
+        found = Chain(repository).all_verified(now=golden.fresh)
+        kept = [repository.keeps_naming(number) for number in (1, 2, 3)]
+
+    assert [one.statement.epoch for one in found.values()] == [1, 2, 3]
+    assert len({one.statement.signer for one in found.values()}) == 2
+    assert kept == [False, False, True]
+
+
+def test_the_revoked_one_keeps_what_was_good_and_nothing_else(tmp_path: Path) -> None:
+    """The thief's manifest still lies there, whole and signed, and must stay refused for ever."""
+    golden = load("v1-revoked")
+
+    with open_repository(golden.lay_out(tmp_path)) as repository:
+        found = Chain(repository).all_verified(now=golden.fresh)
+        thief = repository.store.stat(repository.manifest_slot(1, 3, 0))
+        revoked = repository.record.epochs[0].revocations
+
+    assert [one.statement.epoch for one in found.values()] == [1, 1, 2]
+    assert thief is not None
+    assert [one.sequence for one in revoked] == [2]
+
+
 def test_a_put_only_machine_s_repository_verifies_without_an_identity(tmp_path: Path) -> None:
     """The machine that wrote it holds no identity, and still has to know that it is whole."""
     golden = load("v1-put-only")

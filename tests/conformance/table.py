@@ -175,6 +175,12 @@ ROWS = (
             f"{_VECTORS}::test_durarepo_answers_as_the_vector_says[manifest-signer-of-no-epoch]",
             f"{_VECTORS}::test_durarepo_answers_as_the_vector_says[registry-other-owner]",
             f"{_CHECKOUT}::test_a_signer_revoked_while_the_restore_runs_stops_it",
+            "unit/operations/test_revocation.py"
+            "::test_after_the_revocation_the_thief_s_manifests_are_gone_and_the_good_ones_restorable",
+            "unit/operations/test_revocation.py"
+            "::test_what_the_thief_writes_after_the_revocation_counts_for_nothing",
+            "unit/operations/test_rotation.py::test_the_old_signing_key_writes_nothing_more",
+            "unit/operations/test_registry.py::test_another_owner_s_registry_is_refused",
         ),
     ),
     Row(
@@ -199,6 +205,8 @@ ROWS = (
             f"{_VECTORS}::test_durarepo_answers_as_the_vector_says[chain-with-a-gap]",
             f"{_VECTORS}::test_durarepo_answers_as_the_vector_says[chain-forked]",
             "unit/operations/test_verify.py::test_a_head_that_was_seen_and_is_gone_is_a_rollback",
+            "unit/operations/test_registry.py"
+            "::test_an_older_registry_is_refused_once_a_newer_one_was_seen",
         ),
     ),
     Row(

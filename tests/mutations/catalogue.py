@@ -13,6 +13,10 @@ _POWER = (
     "tests/crash/test_power.py::test_a_power_failure_at_any_event_loses_nothing_that_was_committed"
 )
 
+_ROTATION = f"{_UNIT}/operations/test_rotation.py"
+_REGISTRY = f"{_UNIT}/operations/test_registry.py"
+_REVOCATION = f"{_UNIT}/operations/test_revocation.py"
+
 MUTATIONS = (
     Mutation(
         id="secret-shows-itself",
@@ -703,6 +707,94 @@ MUTATIONS = (
         old="    if free < needed_bytes:\n",
         new="    if free < 0:\n",
         tests=(f"{_UNIT}/local/test_space.py::test_too_little_room_is_told_before_the_work",),
+    ),
+    Mutation(
+        id="any-key-signs",
+        rows=("A6b",),
+        breaks="a computer whose key was rotated away or revoked goes on writing",
+        file="durarepo/repository/standing.py",
+        old="    repository.check_signer()\n",
+        new="",
+        tests=(f"{_ROTATION}::test_the_old_signing_key_writes_nothing_more",),
+    ),
+    Mutation(
+        id="registry-not-followed",
+        rows=("A6b",),
+        breaks="a run that was open before writes into an epoch that has ended",
+        file="durarepo/repository/standing.py",
+        old="    repository.refresh_registry()\n",
+        new="",
+        tests=(
+            f"{_REGISTRY}::test_a_run_that_was_open_before_follows_the_registry_admitted_meanwhile",
+        ),
+    ),
+    Mutation(
+        id="packs-of-another-naming-key",
+        rows=("A6b",),
+        breaks="after a new naming key a manifest pins packs of the old one",
+        file="durarepo/repository/standing.py",
+        old="manifests = [one for one in manifests if one and repository.keeps_naming(one.epoch)]",
+        new="manifests = [one for one in manifests if one]",
+        tests=(f"{_ROTATION}::test_under_a_new_naming_key_everything_is_sealed_anew",),
+    ),
+    Mutation(
+        id="killed-run-of-another-naming-key",
+        rows=("A6b",),
+        breaks="packs of a run killed before a rotation are taken over after it",
+        file="durarepo/repository/standing.py",
+        old="if same_head and size == pin.size and repository.keeps_naming(epoch):",
+        new="if same_head and size == pin.size and epoch:",
+        tests=(
+            f"{_ROTATION}::test_a_run_that_was_killed_before_a_new_naming_key_is_not_taken_over",
+        ),
+    ),
+    Mutation(
+        id="cut-passes-for-rollback",
+        rows=("A6d",),
+        breaks="a reader refuses the chain that the owner has cut behind a thief",
+        file="durarepo/repository/chain.py",
+        old="    if record.is_cut_off(marks.epoch, marks.sequence):\n",
+        new="    if not record:\n",
+        tests=(f"{_REVOCATION}::test_a_reader_that_has_seen_more_follows_the_owner_back",),
+    ),
+    Mutation(
+        id="ended-epoch-forked",
+        rows=("A6b", "A6d"),
+        breaks="whoever holds an old naming key makes good history unreadable",
+        file="durarepo/repository/chain.py",
+        old="        if not later or identity is None:\n",
+        new="        if later or identity is None:\n",
+        tests=(
+            f"{_REVOCATION}::test_after_the_revocation_the_thief_s_manifests_are_gone_"
+            "and_the_good_ones_restorable",
+        ),
+    ),
+    Mutation(
+        id="registry-skips-versions",
+        rows=("A6b",),
+        breaks="a registry that does not follow is admitted",
+        file="durarepo/repository/nextregistry.py",
+        old="    if after.version != before.version + 1:\n",
+        new="    if not after.version:\n",
+        tests=(f"{_REGISTRY}::test_what_is_fixed_cannot_be_changed_even_by_the_owner",),
+    ),
+    Mutation(
+        id="stale-draft",
+        rows=("A6d",),
+        breaks="an epoch begins before manifests that were made since, which are lost",
+        file="durarepo/repository/admission.py",
+        old="        if current.first_sequence != head + 1:\n",
+        new="        if current.first_sequence > head + 1:\n",
+        tests=(f"{_REGISTRY}::test_a_draft_that_the_chain_has_left_behind_is_refused",),
+    ),
+    Mutation(
+        id="base-nobody-signed",
+        rows=("A6b",),
+        breaks="an owner is shown the difference to a registry that somebody made up",
+        file="durarepo/operations/registry.py",
+        old="    before = check_registry_document(base, primitives.sha256(public))\n",
+        new="    before = parse_registry(base.statement)\n",
+        tests=(f"{_REGISTRY}::test_a_draft_whose_base_nobody_signed_is_not_signed",),
     ),
 )
 """All of them; the gate runs every one."""

@@ -81,9 +81,8 @@ def test_after_enough_runs_the_new_identity_alone_restores_the_head(tmp_path: Pa
     statements = stream.statements()
     head = max(statements)
     held = stream.held()
-    held.identities = [identity]
-    held.anchor = (head - 1, statements[head].previous)
-    held.high_water = held.anchor
+    held.__dict__["identities"] = [identity]
+    held.anchor = held.high_water = (head - 1, statements[head].previous)
     minireader.restore(stream.objects, tmp_path / "out", held, stream.clock())
     there = tmp_path / "out" / os.fsdecode(stream.roots[0]).lstrip("/")
     for number in range(6):
