@@ -131,7 +131,7 @@ MUTATIONS = (
         old="return pack in self.packs and pack not in self.rewriting",
         new="return pack in self.packs",
         tests=(
-            f"{_REWRITING}::test_a_pack_that_mostly_died_is_no_longer_pinned[all-keys]",
+            f"{_REWRITING}::test_after_enough_runs_a_new_recipient_alone_restores_the_head",
             f"{_REWRITING}::test_many_small_packs_become_few",
         ),
     ),

@@ -3,14 +3,24 @@
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from durarepo.core.limits import SIZE_CLASSES
 from durarepo.core.progress import SilentProgress
+from durarepo.crypto import primitives
+from durarepo.format.document import REGISTRY_TYPE
+from durarepo.format.layout import Seal
+from durarepo.format.registry import encode_registry
 from durarepo.operations.verify import Level, VerifyRequest, verify
 from durarepo.repository.contents import FileKeeper
+from durarepo.repository.repository import registry_slot
+from durarepo.repository.rewriting import recipients_share
+from durarepo.sealing import seal_box, seal_registry, sign_document
 from tests.doubles.children import UNPRIVILEGED, let_others_pass, run_in_child
+from tests.interop import minireader
 from tests.machines.opens import opened_files
 from tests.machines.stream import Stream, fill, omissions, seen
 from tests.unit.operations.test_snapshot_budget import Stopwatch
@@ -203,6 +213,68 @@ def test_a_run_that_has_spent_half_its_time_rewrites_no_further(
     assert left[0] > 5 - LEFT
     assert pinned(stream, 1) & pinned(stream, 3)
     check_whole(stream)
+
+
+def test_after_enough_runs_a_new_recipient_alone_restores_the_head(tmp_path: Path) -> None:
+    """A retired recipient opens what is pinned until the last old pack is sealed anew."""
+    stream = Stream(tmp_path)
+    fill(stream.root, {f"d{n % 3}/f{n:02}": os.urandom(20_000) for n in range(FILES)})
+    fill(stream.root, {"large": os.urandom(5_000_000)})
+    for _ in range(2):
+        stream.snapshot()
+    fresh = primitives.random_key()
+    _register(stream, primitives.recipient_of(fresh))
+    shares = [_share(stream)]
+
+    while shares[-1] < 1.0 and len(shares) < 5:
+        assert stream.snapshot().status == "ok"
+        shares.append(_share(stream))
+
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    held = stream.held()
+    vars(held).update(identities=[fresh], anchor=_anchor(stream, 2))
+    target = tmp_path / "fresh"
+    minireader.restore(stream.objects, target, held, stream.clock(), archival=True)
+    assert seen(bytes(target / str(stream.root).lstrip("/"))) == seen(bytes(stream.root))
+    assert not pinned(stream, 2) & pinned(stream, max(stream.statements()))
+
+
+def _anchor(stream: Stream, sequence: int) -> tuple[int, bytes]:
+    """Return what an escrow card says of a manifest: earlier ones cannot be opened any more."""
+    with stream.open() as repository:
+        runs = repository.state.runs() or []
+    return sequence, next(run.digest for run in runs if run.sequence == sequence)
+
+
+def _share(stream: Stream) -> float:
+    with stream.open() as repository:
+        return recipients_share(repository)
+
+
+def _register(stream: Stream, recipient: bytes) -> None:
+    """Put the next registry, in which ``recipient`` stands in the place of the last one."""
+    with stream.open() as repository:
+        before, record = repository.registry.registry, repository.record
+        epoch = record.current
+        recipients = (*epoch.data_recipients[:-1], recipient)
+        box = seal_box(
+            repository.keys.naming.reveal(),
+            recipients,
+            kind=Seal.NAMING_KEY,
+            place=repository.place(epoch.number),
+            count=epoch.stanza_count,
+        )
+        epoch = replace(epoch, data_recipients=recipients, naming_key=box)
+        after = replace(
+            before,
+            version=before.version + 1,
+            streams=(replace(record, epochs=(*record.epochs[:-1], epoch)),),
+        )
+        owner = stream.key("owner", "owner.key")
+        document = sign_document(REGISTRY_TYPE, encode_registry(after), owner)
+        locator = repository.keys.locator
+        data = seal_registry(locator.reveal(), document, size=SIZE_CLASSES[0])
+        repository.store.put_new(registry_slot(locator, after.version, 0), data)
 
 
 @pytest.mark.parametrize(
