@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +58,7 @@ class Office:
     stream: Stream = field(init=False)
     drafts: int = field(default=0, init=False)
     now: int = field(default=0, init=False)
+    began: int = field(default_factory=lambda: int(time.time()) + 20, init=False)
 
     def __post_init__(self) -> None:
         """Make the stream and one manifest."""
@@ -66,8 +68,8 @@ class Office:
         self.stream.snapshot()
 
     def clock(self) -> int:
-        """Give the live time, moved on by ``now`` seconds."""
-        return int(os.stat(self.base).st_mtime) + 20 + self.now
+        """Give the time at which it began, moved on by ``now`` seconds."""
+        return self.began + self.now
 
     @property
     def owner(self) -> Secret:
