@@ -8,7 +8,8 @@ Source: spec/format.md 6.1. Start at `read_usual`.
 """
 
 import re
-from functools import cache
+import struct
+from functools import cache, lru_cache
 
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.limits import CHUNK_MAX_BYTES
@@ -29,13 +30,20 @@ _UINT = rb"(?:[\x00-\x17]|\x18[\x18-\xff]|\x19(?!\0)..|\x1a(?!\0\0)....)"
 _SHORT = b"(?:%b)" % b"|".join(
     b"%c.{%d}" % (_BYTES_HEAD | length, length) for length in range(1, _INLINE_MAX + 1)
 )
+_PAIR = b"%b%b" % (_UINT, _UINT)
+_OWNER = rb"\x04(?:%(uint)b)\x05(?:%(uint)b)(?:\x06(?:%(short)b))?(?:\x07(?:%(short)b))?" % {
+    b"uint": _UINT,
+    b"short": _SHORT,
+}
 _BEHIND_THE_NAME = (
-    rb"\x01([\x00\x01])\x02(%(uint)b)\x03\x82(%(uint)b)(%(uint)b)"
-    rb"\x04(%(uint)b)\x05(%(uint)b)(?:\x06(%(short)b))?(?:\x07(%(short)b))?"
-    rb"(?:\x08\x82(%(uint)b)(%(uint)b))?"
+    rb"\x01([\x00\x01])\x02(%(uint)b)\x03\x82(%(pair)b)(%(owner)b)(?:\x08\x82(%(pair)b))?"
     rb"(?:\x09(%(uint)b)(?:\x0a\x58\x20(.{32}))?|\x0c\x58\x20(.{32}))"
-) % {b"uint": _UINT, b"short": _SHORT}
+) % {b"uint": _UINT, b"pair": _PAIR, b"owner": _OWNER}
 """Fields 1 to 12 in their one order and shortest forms; numbers of 32 bits, no content list."""
+_OWNER_PARTS = rb"\x04(%b)\x05(%b)(?:\x06(%b))?(?:\x07(%b))?" % (_UINT, _UINT, _SHORT, _SHORT)
+_PAIR_PARTS = b"(%b)(%b)" % (_UINT, _UINT)
+_LONG_PAIR = struct.Struct(">xIxI")
+"""Two numbers that take four bytes each, as those of nearly every time do."""
 
 
 @cache
@@ -69,19 +77,19 @@ def read_usual(data: bytes, at: int) -> tuple[Entry, int] | None:
 
 def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
     """Return the entry of a match, if its numbers are in bounds and it has ``count`` fields."""
-    kind, mode, time, rest, uid, gid, user, group, *own = found.groups()
-    birth, birth_rest, size, sha256, tree = own
+    kind, mode, time, owner, birth, size, sha256, tree = found.groups()
+    bits = int.from_bytes(mode) - _HEADS[len(mode)]
     length = 0 if size is None else int.from_bytes(size) - _HEADS[len(size)]
-    bits, mtime_ns = int.from_bytes(mode) - _HEADS[len(mode)], _time(time, rest)
-    birth_ns = 0 if birth is None else _time(birth, birth_rest)
+    uid, gid, user, group = _owner(owner)
+    mtime_ns, birth_ns = _time(time), None if birth is None else _time(birth)
     if (
         count != _ALWAYS + 4 - (user, group, birth, sha256).count(None)
         or (kind == b"\0") != (size is not None)
         or (length > 0) != (sha256 is not None)
         or length > CHUNK_MAX_BYTES
         or bits > _MODE_MAX
-        or mtime_ns is None
-        or birth_ns is None
+        or mtime_ns < 0
+        or (birth_ns is not None and birth_ns < 0)
     ):
         return None
     return Entry(
@@ -89,20 +97,39 @@ def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
         type=FileType.DIRECTORY if size is None else FileType.FILE,
         mode=bits,
         mtime_ns=mtime_ns,
-        uid=int.from_bytes(uid) - _HEADS[len(uid)],
-        gid=int.from_bytes(gid) - _HEADS[len(gid)],
-        birth_ns=None if birth is None else birth_ns,
-        user=None if user is None else user[1:],
-        group=None if group is None else group[1:],
+        uid=uid,
+        gid=gid,
+        birth_ns=birth_ns,
+        user=user,
+        group=group,
         size=length,
         sha256=None if sha256 is None else FileHash(sha256),
         tree=None if tree is None else ChunkId(tree),
     )
 
 
-def _time(seconds: bytes, rest: bytes) -> int | None:
-    """Return a time in nanoseconds, or None if ``rest`` is a second or more."""
-    below = int.from_bytes(rest) - _HEADS[len(rest)]
-    if below >= _NS:
-        return None
-    return (int.from_bytes(seconds) - _HEADS[len(seconds)]) * _NS + below
+@lru_cache(maxsize=256)
+def _owner(raw: bytes) -> tuple[int, int, bytes | None, bytes | None]:
+    """Return user, group and their names, which nearly all entries have alike."""
+    found = re.fullmatch(_OWNER_PARTS, raw, re.DOTALL)
+    if found is None:
+        raise ValueError("no owner")
+    uid, gid, user, group = found.groups()
+    return (
+        int.from_bytes(uid) - _HEADS[len(uid)],
+        int.from_bytes(gid) - _HEADS[len(gid)],
+        None if user is None else user[1:],
+        None if group is None else group[1:],
+    )
+
+
+def _time(pair: bytes) -> int:
+    """Return a time in nanoseconds, or -1 if its second number is a second or more."""
+    if len(pair) == _LONG_PAIR.size:
+        seconds, rest = _LONG_PAIR.unpack(pair)
+    else:
+        found = re.fullmatch(_PAIR_PARTS, pair, re.DOTALL)
+        if found is None:
+            raise ValueError("no pair")
+        seconds, rest = (int.from_bytes(one) - _HEADS[len(one)] for one in found.groups())
+    return seconds * _NS + rest if rest < _NS else -1
