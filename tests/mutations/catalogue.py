@@ -670,9 +670,7 @@ MUTATIONS = (
         new="if before is not None:",
         tests=(
             f"{_UNIT}/operations/test_verify_details.py"
-            "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it[True]",
-            f"{_UNIT}/operations/test_verify_details.py"
-            "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it[False]",
+            "::test_a_folder_of_two_manifests_is_missing_in_the_one_that_does_not_pin_it",
         ),
     ),
     Mutation(
