@@ -235,7 +235,7 @@ class WorkFolder:
                 identity = None if inode is None else (int(found["device"]), int(inode))
                 path = os.fsencode(found["made"])
                 named[path] = Made(path=path, identity=identity, boot=str(found["boot"]))
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
                 continue
         return named
 
