@@ -116,6 +116,15 @@ def test_a_statement_of_another_form_is_refused(key: int, value: Value) -> None:
     assert caught.value.code == "integrity.statement"
 
 
+@pytest.mark.parametrize("accepted", [None, bytes(32), ID])
+def test_what_a_shrunk_statement_accepts_is_read_as_written(accepted: Value) -> None:
+    """Consent to a loss that is lost itself would be asked for again, or of something else."""
+    data = statement(7, accepted)
+
+    assert parse_statement(data).accepted == accepted
+    assert encode_statement(parse_statement(data)) == data
+
+
 def pin(name: int = 1, size: Value = 0, digest: bytes = ID, version: Value = 3) -> list[Value]:
     """Return a pin."""
     return [bytes((name,)) * 32, size, digest, version]

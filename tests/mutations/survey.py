@@ -1,0 +1,328 @@
+"""A survey by many small mutations: which changes of the program does no test notice?
+
+Unlike the catalogue, whose entries each take away a named protection, these are made by rules:
+comparisons and boolean operators turned, numbers moved by one, raises, calls and loop controls
+dropped. Of all that are possible a seed draws some; each is run against the tests of its module,
+which stop at the first that fails. What no test notices is listed by `survivors.py`, with the
+reason why that is right, or gets a test.
+
+mutmut needs the suite once under its own tracing, from a layout of its own, and changes function
+bodies only; cosmic-ray starts a process for each mutant, and more than half of a run of one test
+file here is the start. So this forks: pytest and the packages are imported once, the program
+afresh in every child. Long command: ``python -m tests.mutations.survey --seconds 600``.
+Start at `survey`; `mutants_of` is what can be changed.
+"""
+
+import argparse
+import ast
+import compileall
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from tests.mutations.mutation import TOP, copy_tree
+from tests.reliability.results import FOLDER, Result, commit_now, today, write_result
+
+_UNIT = "tests/unit"
+_VECTORS = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_says"
+SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "durarepo/format/canonical.py": (f"{_UNIT}/format/test_canonical.py",),
+    "durarepo/format/document.py": (f"{_UNIT}/format/test_document.py",),
+    "durarepo/format/fields.py": (
+        f"{_UNIT}/format/test_fields.py", f"{_UNIT}/format/test_registry.py",
+        f"{_UNIT}/format/test_manifest.py",
+    ),
+    "durarepo/format/keytext.py": (f"{_UNIT}/format/test_keytext.py", _VECTORS),
+    "durarepo/format/layout.py": (f"{_UNIT}/format/test_layout.py",),
+    "durarepo/format/manifest.py": (
+        f"{_UNIT}/format/test_manifest.py", f"{_UNIT}/format/test_ledger_and_roots.py",
+        _VECTORS,
+    ),
+    "durarepo/format/pack.py": (f"{_UNIT}/format/test_pack.py", _VECTORS),
+    "durarepo/format/registry.py": (f"{_UNIT}/format/test_registry.py", _VECTORS),
+    "durarepo/format/tree.py": (f"{_UNIT}/format/test_tree.py", _VECTORS),
+    "durarepo/format/usual.py": (f"{_UNIT}/format/test_tree.py",),
+    "durarepo/ingest.py": (f"{_UNIT}/test_ingest.py", "tests/adversary", _VECTORS),
+    "durarepo/sealing.py": (f"{_UNIT}/test_sealing.py", _VECTORS),
+    "durarepo/repository/restorer.py": (
+        f"{_UNIT}/operations/test_checkout.py", f"{_UNIT}/repository/test_scratch.py",
+    ),
+    "durarepo/repository/reader.py": (
+        f"{_UNIT}/repository/test_reader.py", "tests/adversary",
+    ),
+    "durarepo/repository/openpack.py": (
+        f"{_UNIT}/repository/test_reader.py", "tests/adversary",
+    ),
+}  # fmt: skip
+"""Each module with the tests that are about it, the quickest first."""
+PRELOADED = ("pytest", "hypothesis", "cryptography", "zstandard")
+TIMEOUT_SECONDS = 120
+_COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_ARITHMETIC: Mapping[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult,
+    ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change: where, what stood there, what stands there now. ``number`` tells equals apart."""
+
+    file: str
+    function: str
+    before: str
+    after: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.function}: {self.before} -> {self.after} ({self.number})"
+
+
+# --- what can be changed ---------------------------------------------------------------------
+
+
+def mutants_of(source: str, file: str) -> Iterator[tuple[Mutant, Callable[[], str]]]:
+    """Yield every mutant of a module, each with what makes the module's new text."""
+    tree = ast.parse(source)
+    seen: dict[Mutant, int] = {}
+    for path, function in _places(tree):
+        node = _at(tree, path)
+        for changed in _changes(node):
+            plain = Mutant(file=file, function=function, before=_short(node),
+                           after=_short(changed))  # fmt: skip
+            number = seen[plain] = seen.get(plain, -1) + 1
+            named = Mutant(file=file, function=function, before=plain.before,
+                           after=plain.after, number=number)  # fmt: skip
+            yield named, partial(_replaced, tree, path, changed)
+
+
+Step = tuple[str, int | None]
+
+
+def _places(tree: ast.Module) -> list[tuple[tuple[Step, ...], str]]:
+    """Return the way to each node whose change means something, and the function it is in."""
+    found: list[tuple[tuple[Step, ...], str]] = []
+
+    def visit(node: ast.AST, path: tuple[Step, ...], function: str) -> None:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            function = f"{function}.{node.name}".strip(".")
+        found.append((path, function))
+        for step, inner in _children(node):
+            visit(inner, (*path, step), function)
+
+    visit(tree, (), "")
+    return found
+
+
+def _children(node: ast.AST) -> Iterator[tuple[Step, ast.AST]]:
+    """Yield the nodes right below, each with its step; annotations and decorators left out."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        for at, one in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(one, ast.AST):
+                yield (name, at if isinstance(value, list) else None), one
+
+
+def _at(tree: ast.AST, path: tuple[Step, ...]) -> ast.AST:
+    node: object = tree
+    for name, at in path:
+        node = getattr(node, name) if at is None else getattr(node, name)[at]
+    if not isinstance(node, ast.AST):
+        raise TypeError("no node there")
+    return node
+
+
+def _replaced(tree: ast.Module, path: tuple[Step, ...], changed: ast.AST) -> str:
+    copy = deepcopy(tree)
+    parent = _at(copy, path[:-1])
+    name, at = path[-1]
+    if at is None:
+        setattr(parent, name, changed)
+    else:
+        getattr(parent, name)[at] = changed
+    return ast.unparse(ast.fix_missing_locations(copy)) + "\n"
+
+
+def _changes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what may stand in a node's place."""
+    match node:
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            for at, one in enumerate(ops):
+                if type(one) in _COMPARISONS:
+                    turned = [*ops[:at], _COMPARISONS[type(one)](), *ops[at + 1 :]]
+                    yield ast.Compare(left=left, ops=turned, comparators=comparators)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            yield ast.BinOp(left=left, op=_ARITHMETIC[type(op)](), right=right)
+        case ast.BoolOp(op=op, values=values):
+            yield ast.BoolOp(op=ast.Or() if isinstance(op, ast.And) else ast.And(), values=values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield operand
+        case _:
+            yield from _simple_changes(node)
+
+
+def _simple_changes(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        yield ast.Constant(value=node.value + 1)
+    elif _is_droppable(node):
+        yield ast.Pass()
+
+
+def _is_droppable(node: ast.AST) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call | ast.YieldFrom)
+    return isinstance(node, ast.Raise | ast.Continue | ast.Break | ast.AugAssign)
+
+
+def _short(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) < 110 else text[:107] + "..."
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+def run_forked(folder: Path, tests: tuple[str, ...]) -> str:
+    """Run tests from a copy in a child that imports the program afresh.
+
+    Returns:
+        ``lives``, ``dies``, ``does not start`` or ``no end``.
+    """
+    base = folder / "temporary"
+    subprocess.run(["rm", "-rf", base], check=True)  # deeper than rmtree goes
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.setsid()
+            code = _as_child(folder, tests, base)
+        finally:
+            os._exit(code)
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            return {0: "lives", 1: "dies"}.get(code, "does not start")
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "no end"
+
+
+def _as_child(folder: Path, tests: tuple[str, ...], base: Path) -> int:
+    os.chdir(folder)
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(folder), str(folder / "cli")] + [
+        one for one in sys.path if one and not Path(one).is_relative_to(TOP)
+    ]
+    for name in [one for one in sys.modules if one.partition(".")[0] in ("tests", "durarepo")]:
+        del sys.modules[name]
+    quiet = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    pytest = import_module("pytest")
+    code = pytest.main(["-x", "-q", "--tb=line",
+                        "-Wignore::pytest.PytestAssertRewriteWarning",  # imported before
+                        "-p", "no:cacheprovider", "-p", "no:randomly",
+                        f"--basetemp={base}", *tests])  # fmt: skip
+    sys.stdout.flush()
+    return int(code)
+
+
+def survey(
+    folder: Path, *, seed: int, seconds: float, count: int, subjects: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[Mutant, str], int]:
+    """Try mutants drawn by a seed until the time or the count is used up.
+
+    Args:
+        folder: an empty folder; the checkout itself is never changed.
+        seed: of the draws.
+        seconds: no mutant is begun after so long.
+        count: how many at most.
+        subjects: modules, each with its tests.
+
+    Returns:
+        How each ended, and how many there would be.
+
+    Raises:
+        RuntimeError: the tests of a module fail without any mutation.
+    """
+    copy_tree(folder)
+    compileall.compile_dir(folder, quiet=2, workers=1)
+    for name in PRELOADED:
+        import_module(name)
+    every = [one for file in subjects for one in mutants_of((folder / file).read_text(), file)]
+    draws = random.Random(seed)  # noqa: S311  # it has to give the same again
+    draws.shuffle(every)
+    until, ended = time.monotonic() + seconds, dict[Mutant, str]()
+    good: set[str] = set()
+    for mutant, text in every[:count]:
+        if time.monotonic() > until:
+            break
+        if mutant.file not in good and run_forked(folder, subjects[mutant.file]) != "lives":
+            raise RuntimeError(f"tests of {mutant.file}: {(folder / 'said').read_text()[-900:]}")
+        good.add(mutant.file)
+        how = ended[mutant] = _tried(folder, mutant.file, text(), subjects[mutant.file])
+        if how == "lives":
+            print("survives:", mutant, flush=True)  # noqa: T201
+    return ended, len(every)
+
+
+def _tried(folder: Path, file: str, text: str, tests: tuple[str, ...]) -> str:
+    path = folder / file
+    original, status = path.read_bytes(), path.stat()
+    path.write_text(text)
+    try:
+        return run_forked(folder, tests)
+    finally:
+        path.write_bytes(original)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def main() -> int:
+    """Survey, and list what lives; exit with 1 where something lives that nobody explained."""
+    from tests.mutations.survivors import SURVIVORS
+
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations.survey", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--module", action="append", choices=list(SUBJECTS), help="all by default")
+    parser.add_argument("--out", type=Path, default=FOLDER / "mutations.json")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    chosen = {name: SUBJECTS[name] for name in asked.module or SUBJECTS}
+    with tempfile.TemporaryDirectory() as base:
+        ended, possible = survey(Path(base), seed=asked.seed, seconds=asked.seconds,
+                                 count=asked.count, subjects=chosen)  # fmt: skip
+    lives = [one for one, how in ended.items() if how == "lives"]
+    known = {one.mutant for one in SURVIVORS}
+    new = [one for one in lives if one not in known]
+    write_result(asked.out, Result(
+        suite="mutations", command="python -m tests.mutations.survey", commit=commit_now(),
+        date=today(), seed=asked.seed, points=len(ended), distinct=len(ended), failures=len(new),
+        seconds=round(time.monotonic() - began, 1),
+        facts={"possible": possible, "noticed": len(ended) - len(lives), "explained":
+               len(lives) - len(new)},
+    ))  # fmt: skip
+    print("\n".join(f"not explained: {one}" for one in new))  # noqa: T201
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
