@@ -148,9 +148,6 @@ class RunLock:
                 descriptor = os.open(self._path, _FLAGS, 0o600)
             except OSError as error:
                 raise store_error(error, "open the lock", self._path) from error
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                os.close(descriptor)
-                raise StoreError("io", f"the lock {shown(self._path)} is not a regular file")
             if self._lock(descriptor):
                 return descriptor
             os.close(descriptor)
@@ -159,17 +156,29 @@ class RunLock:
     def _lock(self, descriptor: int) -> bool:
         """Lock the file; return False where it is no longer the one at the path."""
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                raise StoreError("io", f"the lock {shown(self._path)} is not a regular file")
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return os.path.samestat(os.fstat(descriptor), os.lstat(self._path))
         except BlockingIOError as error:
-            found = read_holder(descriptor)
+            holder = self._seen_holder(descriptor)
             os.close(descriptor)
-            raise self._locked(found if isinstance(found, Holder) else None) from error
+            raise self._locked(holder) from error
         except FileNotFoundError:
             return False
         except OSError as error:
             os.close(descriptor)
             raise store_error(error, "lock", self._path) from error
+
+    @staticmethod
+    def _seen_holder(descriptor: int) -> Holder | None:
+        """Return who holds the lock as far as the record tells."""
+        try:
+            found = read_holder(descriptor)
+        except OSError:
+            return None
+        return found if isinstance(found, Holder) else None
 
     def _locked(self, holder: Holder | None) -> RunError:
         who = "another run holds the lock"

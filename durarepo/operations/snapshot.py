@@ -112,24 +112,28 @@ def snapshot(
         TrustError: the chain is not ours to go on with.
     """
     repository.keys.need_signing()
-    with (
-        RunLock(repository.places.lock, now=_instant(clock)) as lock,
-        Journal(repository.places.journal) as journal,
-        WorkFolder(repository.places.work, lock) as work,
-    ):
-        work.clean_after_kill()
-        repository.store.remove_leftovers(lock)
-        make_folder(repository.places.state)  # it may have been lost
-        if lock.takeover is not None:
-            repository.audit.append("lock-takeover", {}, _instant(clock))
-        run = _Run(repository, request, clock=clock, progress=progress)
-        try:
+    run = _Run(repository, request, clock=clock, progress=progress)
+    try:
+        with (
+            RunLock(repository.places.lock, now=_instant(clock)) as lock,
+            Journal(repository.places.journal) as journal,
+            WorkFolder(repository.places.work, lock) as work,
+        ):
+            work.clean_after_kill()
+            repository.store.remove_leftovers(lock)
+            make_folder(repository.places.state)  # it may have been lost
+            if lock.takeover is not None:
+                repository.audit.append("lock-takeover", {}, _instant(clock))
+            try:
+                return run.take(journal, work)
+            except StoreError as error:
+                if error.code != "store.catalog-damaged" or run.published is not None:
+                    raise
+            repository.close_catalog()  # it was set aside; all it said can be found again
+            run = _Run(repository, request, clock=clock, progress=progress)
             return run.take(journal, work)
-        except StoreError as error:
-            if error.code != "store.catalog-damaged" or run.published is not None:
-                raise
-        repository.close_catalog()  # it was set aside; all it said can be found again
-        return _Run(repository, request, clock=clock, progress=progress).take(journal, work)
+    except StoreError as error:  # also what shows only when lock and work folder are given back
+        raise run.told(error) from error
 
 
 def _instant(clock: Clock) -> datetime:
@@ -176,14 +180,13 @@ class _Run:
             if error.code != "run.budget":
                 raise
             return self._result("budget", bench)
-        except StoreError as error:
-            raise self._told(error) from error
         finally:
             if bench is not None:
                 bench.close()
         return self._result(self._status(self.published), bench)
 
-    def _told(self, error: StoreError) -> StoreError:
+    def told(self, error: StoreError) -> StoreError:
+        """Return the error as it is to be told: it says so where the manifest stands."""
         if self.published is None:
             return error
         return not_noted(error, self.published.statement.sequence)
@@ -212,7 +215,7 @@ class _Run:
             abandoned=tuple(sorted(bench.abandoned(complete=self._tally.reached_all) - pinned)),
             nested=nested,
         )
-        published = publish(
+        self.published = published = publish(
             self._repository,
             draft,
             standing=bench.standing,

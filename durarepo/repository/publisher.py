@@ -172,6 +172,10 @@ def _put(
         except IntegrityError:  # taken since it was looked at
             _check_torn(repository, name, statement.sequence)
             continue
+        except StoreError as error:
+            if repository.store.stat(name) is None:
+                raise
+            raise not_noted(error, statement.sequence) from error
         return name
     first = repository.manifest_slot(statement.epoch, statement.sequence, 0)
     raise TrustError(

@@ -24,7 +24,7 @@ def open_root(root: bytes) -> int:
     try:
         return open_real_path(root)
     except OSError as error:
-        raise _root_error(root, error) from error
+        raise root_error(root, error) from error
 
 
 def open_real_path(path: bytes) -> int:
@@ -64,7 +64,8 @@ def stepped(old_fd: int, new_fd: int) -> int:
     return new_fd
 
 
-def _root_error(root: bytes, error: OSError) -> SourceError:
+def root_error(root: bytes, error: OSError) -> SourceError:
+    """Return the error of a root that the system refuses with ``error``."""
     shown = repr(os.fsdecode(root))
     if error.errno == errno.ENOENT:
         return SourceError(

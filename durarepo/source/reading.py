@@ -9,7 +9,7 @@ Source: spec/cli.md, omissions. Start at `read_small` for many small files, `cap
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from stat import S_ISREG
 from typing import Generic, NoReturn, TypeVar
@@ -27,6 +27,7 @@ UNSIZED_MAX_BYTES = 64 * MIB
 
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _SAMPLE_BYTES = 4096
+_ZEROS = bytes(MIB)
 _NOT_IN_TEXT = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 
 R = TypeVar("R")
@@ -139,6 +140,23 @@ def capture(
     return last
 
 
+def zeros(length: int) -> Iterator[bytes]:
+    """Yield so many zeros in pieces."""
+    for at in range(0, length, MIB):
+        yield _ZEROS[: length - at]
+
+
+def hashed(segments: Iterable[Segment], update: Callable[[bytes], None]) -> Iterator[Segment]:
+    """Yield segments after giving their bytes, holes as zeros, to a hash."""
+    for one in segments:
+        if one.data is not None:
+            update(one.data)
+        else:
+            for part in zeros(one.length):
+                update(part)
+        yield one
+
+
 class SourceFile:
     """An open regular file and what it was when it was opened."""
 
@@ -152,7 +170,11 @@ class SourceFile:
         self.name = name
         self.bytes_seen = 0
         self._fd = _open_regular(dirfd, name)
-        self.stat = os.fstat(self._fd)
+        try:
+            self.stat = os.fstat(self._fd)
+        except OSError as error:
+            os.close(self._fd)
+            _refuse_unreadable(name, error)
         if not S_ISREG(self.stat.st_mode):
             os.close(self._fd)
             _refuse_type(name)

@@ -64,7 +64,11 @@ class DatabaseFiles:
         except OSError as error:
             os.close(self._dirfd)
             _refuse(path, error)
-        self.stat = os.fstat(self._pin)
+        try:
+            self.stat = os.fstat(self._pin)
+        except OSError as error:
+            self.close()
+            _refuse(path, error)
         self._identity: Identity = (self.stat.st_dev, self.stat.st_ino)
         if not S_ISREG(self.stat.st_mode):
             self.close()

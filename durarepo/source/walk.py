@@ -21,7 +21,7 @@ from typing import TypeVar
 from durarepo.core.errors import SourceError
 from durarepo.core.limits import NAME_MAX_BYTES, PATH_MAX_BYTES, TREE_MAX_DEPTH
 from durarepo.source.mounts import MountTable, read_mounts
-from durarepo.source.opening import Identity, open_directory, open_root, stepped
+from durarepo.source.opening import Identity, open_directory, open_root, root_error, stepped
 
 HELD_DIRECTORIES = 128
 """Directories of one path held open at once; deeper paths let go of the outermost."""
@@ -267,7 +267,10 @@ class _Walker:
                 hint="name a root that holds files, not the kernel's state",
             )
         fd = open_root(root)
-        return _Frame(root, root, fd, os.fstat(fd), self._mounts.mount_point_of(root))
+        try:
+            return _Frame(root, root, fd, _status(fd), self._mounts.mount_point_of(root))
+        except OSError as error:
+            raise root_error(root, error) from error
 
     def _enter(self, frame: _Frame) -> Iterator[Enter | Trouble]:
         self._push(frame)
@@ -308,9 +311,9 @@ class _Walker:
             return _trouble(path, OSError(errno.ESTALE, os.strerror(errno.ESTALE)))
         try:
             fd = self._with_room(lambda: open_directory(name, dirfd=parent.fd))
+            frame = _Frame(path, name, fd, _status(fd), parent.file_system)
         except OSError as error:
             return _trouble(path, error)
-        frame = _Frame(path, name, fd, os.fstat(fd), parent.file_system)
         kind = self._objection(frame, listed)
         if kind is not None:
             frame.let_go()
@@ -375,6 +378,15 @@ class _Walker:
 def _held_limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HELD_DIRECTORIES if soft < 0 else max(1, min(HELD_DIRECTORIES, soft // 4))
+
+
+def _status(fd: int) -> os.stat_result:
+    """Return the status of an open directory; one that cannot be told is closed."""
+    try:
+        return os.fstat(fd)
+    except OSError:
+        os.close(fd)
+        raise
 
 
 def _check_same(fd: int, frame: _Frame) -> None:

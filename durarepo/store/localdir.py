@@ -243,7 +243,11 @@ class LocalDir:
             ) from error
         except OSError as error:
             raise store_error(error, "open", self._path(name)) from error
-        found = os.fstat(descriptor)
+        try:
+            found = os.fstat(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise store_error(error, "look at", self._path(name)) from error
         if stat.S_ISREG(found.st_mode):
             return descriptor, found.st_size
         os.close(descriptor)
@@ -284,12 +288,12 @@ class LocalDir:
     def _listed(self, fan: bytes) -> list[bytes]:
         try:
             folder = os.open(fan or b".", _FOLDER, dir_fd=self._root)
+            try:
+                return sorted(os.fsencode(found) for found in os.listdir(folder))
+            finally:
+                os.close(folder)
         except FileNotFoundError:
             return []
         except OSError as error:
             path = os.path.join(self.folder, fan)
             raise store_error(error, "list", path) from error
-        try:
-            return sorted(os.fsencode(found) for found in os.listdir(folder))
-        finally:
-            os.close(folder)
