@@ -11,13 +11,16 @@ Source: spec/format.md 4, 9 and 12. Start at `ChunkSink.put`.
 
 from array import array
 from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from durarepo.core.names import ChunkId
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
 from durarepo.local.catalog import Catalog
-from durarepo.repository.writer import NewPack, PackWriter
 from durarepo.sealing import ChunkNamer
+
+if TYPE_CHECKING:
+    from durarepo.repository.writer import NewPack, PackWriter
 
 Confirm = Callable[[Pin, int, ChunkId], bool]
 """Tells whether the index of a pack has a chunk at a number."""
@@ -69,7 +72,7 @@ class ChunkSink:
         self._group_packs = catalog.groups()
         self._writer: PackWriter | None = None
 
-    def write_to(self, writer: PackWriter) -> None:
+    def write_to(self, writer: "PackWriter") -> None:
         """Set the writer; its packs are to be reported to `note_pack`."""
         self._writer = writer
 
@@ -110,7 +113,7 @@ class ChunkSink:
                 owner = -row if self._confirm(self.packs[row], number, chunk) else None
         return owner
 
-    def note_pack(self, new: NewPack) -> int:
+    def note_pack(self, new: "NewPack") -> int:
         """Keep a pack that became durable; return its row id."""
         live = new.plain if self.all_live else None
         row_id = self._catalog.add_pack(new.pin, new.ids, plain=new.plain, live=live)
