@@ -13,8 +13,9 @@ from pathlib import Path
 
 from tests.crash.kills import ROUNDS_AT_ONCE, killed_rounds
 from tests.crash.recorded import RUNS, Recorded, check_model, check_point, recorded
-from tests.doubles.results import Result, options
+from tests.doubles.results import Count, options
 
+_SUITES = {"power": "crash", "kills": "kills"}
 _USUAL = {"power": 20_000, "kills": 2_000}
 _BARREN = 50
 """A run that yields nothing new so often in a row is left alone for this turn."""
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
     given = options("python -m tests.crash.long", tuple(_USUAL)).parse_args(arguments)
     count = given.points or _USUAL[given.suite]
     command = f"python -m tests.crash.long {given.suite} --points {count} --seed {given.seed}"
-    result = Result(suite=f"crash-{given.suite}", command=command, seed=given.seed)
+    result = Count(suite=_SUITES[given.suite], command=command, seed=given.seed)
     chance = random.Random(given.seed)  # noqa: S311  # no secret: what is tried
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         if given.suite == "power":
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
     return result.tell(given.out)
 
 
-def _power(result: Result, folder: Path, chance: random.Random, count: int) -> None:
+def _power(result: Count, folder: Path, chance: random.Random, count: int) -> None:
     runs = []
     for name in RUNS:
         (folder / name).mkdir()
@@ -47,7 +48,7 @@ def _power(result: Result, folder: Path, chance: random.Random, count: int) -> N
         _one_new(result, turn, chance)
 
 
-def _one_new(result: Result, run: Recorded, chance: random.Random) -> None:
+def _one_new(result: Count, run: Recorded, chance: random.Random) -> None:
     for point in itertools.islice(run.points(chance, _BARREN), _BARREN):
         if run.is_new(point):
             result.distinct += 1
@@ -55,7 +56,7 @@ def _one_new(result: Result, run: Recorded, chance: random.Random) -> None:
             return
 
 
-def _kills(result: Result, folder: Path, chance: random.Random, count: int) -> None:
+def _kills(result: Count, folder: Path, chance: random.Random, count: int) -> None:
     died: list[int] = []
     for first in range(0, count, ROUNDS_AT_ONCE):
         many = min(ROUNDS_AT_ONCE, count - first)

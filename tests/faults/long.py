@@ -11,11 +11,12 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from tests.doubles.results import Result, options
+from tests.doubles.results import Count, options
 from tests.faults.outcomes import VERBS, Bench
 from tests.faults.stopped import Stopped
 
 _STOPS = 400
+_SUITES = {"calls": "faults", "system": "faults-system"}
 
 
 def main(arguments: list[str]) -> int:
@@ -23,7 +24,7 @@ def main(arguments: list[str]) -> int:
     given = options("python -m tests.faults.long", ("calls", "system")).parse_args(arguments)
     command = f"python -m tests.faults.long {given.suite}"
     command += f" --points {given.points} --seed {given.seed}" if given.points else ""
-    result = Result(suite=f"faults-{given.suite}", command=command, seed=given.seed)
+    result = Count(suite=_SUITES[given.suite], command=command, seed=given.seed)
     chance = random.Random(given.seed)  # noqa: S311  # no secret: what is tried
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         bench = Bench(Path(folder).resolve())
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
     return result.tell(given.out)
 
 
-def _calls(result: Result, bench: Bench, chance: random.Random, points: int) -> None:
+def _calls(result: Count, bench: Bench, chance: random.Random, points: int) -> None:
     tried = [(verb, fault) for verb in VERBS for fault in bench.faults(verb)]
     for verb, fault in chance.sample(tried, points) if points else tried:
         result.attempt(partial(bench.check, verb, fault))
