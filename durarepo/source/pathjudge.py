@@ -51,7 +51,7 @@ class PathJudge:
         self._named: dict[Identity, str] | None = None
         self._ignore_files: dict[bytes, IgnoreFile | None] = {}
         self._ignoring: tuple[bytes, list[IgnoreFile]] = (b"", [])
-        self.marked: list[tuple[bytes, str]] = []
+        self.marked: dict[bytes, str] = {}
         if home is not None:
             self._look_up_stores(home)
 
@@ -64,7 +64,7 @@ class PathJudge:
         if is_folder:
             mark = self._mark(folder, name)
             if mark is not None:
-                self.marked.append((_joined(folder, name), mark.id))
+                self.marked[_joined(folder, name)] = mark.id
                 return mark.id
         else:
             by_inode = self._by_inode(stat)
@@ -93,14 +93,15 @@ class PathJudge:
         return self._named.get(identity)
 
     def _look_up_stores(self, home: bytes) -> None:
-        for rule, pattern in self._rules.well_known():
-            path = os.path.join(home, os.fsencode(pattern))
-            self._note_store(path, rule.id, level=0)
+        paths = [os.path.join(home, os.fsencode(one)) for _, one in self._rules.well_known()]
         for folder in (home, os.path.join(home, b".ssh")):
-            for name in _listed(folder):
-                rule_of_name = self._rules.find(folder, name, is_folder=False)
-                if rule_of_name is not None and is_secret(rule_of_name):
-                    self._note_store(_joined(folder, name), rule_of_name.id, level=0)
+            paths += [_joined(folder, name) for name in _listed(folder)]
+        for path in paths:
+            folder, _, name = path.rpartition(b"/")
+            # A folder that only has the name of a file is work, and so is all that lies in it.
+            rule = self._rules.find(folder or b"/", name, is_folder=_is_folder(path))
+            if rule is not None and is_secret(rule):
+                self._note_store(path, rule.id, level=0)
 
     def _note_store(self, path: bytes, rule: str, *, level: int) -> None:
         try:
@@ -181,6 +182,13 @@ def _is_marked(mark: MarkRule, folder: bytes, path: bytes) -> bool:
     return any(_exists(path, one) for one in mark.any_inside)
 
 
+def _is_folder(path: bytes) -> bool:
+    try:
+        return stat_bits.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 def _listed(folder: bytes) -> list[bytes]:
     try:
         return os.listdir(folder)
@@ -199,6 +207,8 @@ def _exists(folder: bytes, name: str) -> bool:
 def _read_start(path: bytes, limit: int) -> bytes | None:
     """Return the first bytes of a regular file; None where there is none to read."""
     try:
+        if not stat_bits.S_ISREG(os.lstat(path).st_mode):
+            return None
         fd = os.open(path, _FLAGS)
     except OSError:
         return None

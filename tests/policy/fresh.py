@@ -177,7 +177,7 @@ def key_file(draw: Draw) -> Case:
     before = prose(draw, draw.randint(0, 40)) if draw.random() < 0.5 else ""
     after = prose(draw, draw.randint(0, 40)) if draw.random() < 0.5 else ""
     name = f"{word(draw)}.{draw.choice(['txt', 'md', 'pem', 'key', 'log', 'svg', 'pdf', 'bin', 'conf', 'py', 'go', 'asc', 'lock'])}"
-    return _case("pk-header", folders(draw) + name, before + key + after, "exclude")
+    return case_of("pk-header", folders(draw) + name, before + key + after, "exclude")
 
 
 def _shifted(draw: Draw, key: str) -> bytes:
@@ -212,7 +212,7 @@ def key_in_other_letters(draw: Draw) -> Case:
     name = (
         f"{word(draw)}.{draw.choice(['txt', 'yaml', 'jsonl', 'eml', 'bin', 'zip', 'swp', 'dat'])}"
     )
-    return _case("pk-encoding", folders(draw) + name, data, "exclude")
+    return case_of("pk-encoding", folders(draw) + name, data, "exclude")
 
 
 def key_prose(draw: Draw) -> Case:
@@ -233,7 +233,7 @@ def key_prose(draw: Draw) -> Case:
     )
     chosen = "\n".join(draw.sample(lines, draw.randint(1, 5)))
     name = f"{word(draw)}-{draw.choice(('private_key', 'id_rsa', 'pem', 'keys'))}.md"
-    return _case(
+    return case_of(
         "pk-prose", folders(draw) + name, prose(draw) + chosen + "\n" + prose(draw), "include"
     )
 
@@ -256,7 +256,7 @@ def public_thing(draw: Draw) -> Case:
         body = json.dumps({"keys": [key]})
     elif pick == 4:
         body = f"untrusted comment: signature from minisign secret key\nRUR{text(draw, 97)}\n"
-    return _case("public-crypto", folders(draw) + name, body, "include")
+    return case_of("public-crypto", folders(draw) + name, body, "include")
 
 
 TOKENS: tuple[Callable[[Draw], str], ...] = (
@@ -332,7 +332,7 @@ def token_file(draw: Draw) -> Case:
     elif draw.random() < 0.15:
         row = json.dumps({"type": "tool", "text": "before\n" + token + "\nafter"})
         data, name = (row + "\n").encode(), f"{word(draw)}.jsonl"
-    return _case("token", folders(draw) + name, data, "exclude", redact_ok=True, secrets=(token,))
+    return case_of("token", folders(draw) + name, data, "exclude", redact_ok=True, secrets=(token,))
 
 
 def token_lookalike(draw: Draw) -> Case:
@@ -359,7 +359,7 @@ def token_lookalike(draw: Draw) -> Case:
     )
     body = "\n".join(draw.sample(lines, draw.randint(1, 6)))
     name = f"{word(draw)}.{draw.choice(SUFFIXES)}"
-    return _case("token-lookalike", folders(draw) + name, prose(draw) + body + "\n", "include")
+    return case_of("token-lookalike", folders(draw) + name, prose(draw) + body + "\n", "include")
 
 
 ENV_NAMES = (
@@ -385,14 +385,14 @@ def env_file(draw: Draw) -> Case:
     """Environment files by name, whatever is in them."""
     name = draw.choice(ENV_NAMES).format(w=word(draw))
     body = draw.choice(("", "DEBUG=1\n", f"API_KEY={text(draw, 40)}\n", prose(draw, 2)))
-    return _case("env-file", folders(draw) + name, body, "exclude")
+    return case_of("env-file", folders(draw) + name, body, "exclude")
 
 
 def env_lookalike(draw: Draw) -> Case:
     """Names that begin with env, and templates without values."""
     name = draw.choice(ENV_LOOKALIKES).format(w=word(draw))
     body = "# copy to .env\nAPI_KEY=\nDB_PASSWORD=change-me\n"
-    return _case("env-lookalike", folders(draw) + name, body, "include")
+    return case_of("env-lookalike", folders(draw) + name, body, "include")
 
 
 STORES = (
@@ -439,19 +439,19 @@ CRED_LOOKALIKES = (
 def store(draw: Draw) -> Case:
     """Stores of credentials by name."""
     name = draw.choice(STORES).format(w=word(draw))
-    return _case("cred-store", folders(draw) + name, draw.randbytes(80), "exclude")
+    return case_of("cred-store", folders(draw) + name, draw.randbytes(80), "exclude")
 
 
 def browser(draw: Draw) -> Case:
     """Stores of browsers by name."""
     name = draw.choice(BROWSER).format(w=word(draw))
-    return _case("browser", folders(draw) + name, draw.randbytes(80), "exclude")
+    return case_of("browser", folders(draw) + name, draw.randbytes(80), "exclude")
 
 
 def cred_lookalike(draw: Draw) -> Case:
     """Work whose name only resembles a secret."""
     name = draw.choice(CRED_LOOKALIKES).format(w=word(draw))
-    return _case("cred-lookalike", folders(draw) + name, prose(draw), "include")
+    return case_of("cred-lookalike", folders(draw) + name, prose(draw), "include")
 
 
 FOLDERS_OUT = (
@@ -495,10 +495,10 @@ def folder_out(draw: Draw) -> Case:
     top, name = folders(draw), word(draw)
     if draw.random() < 0.5:
         path = draw.choice(FOLDERS_OUT).format(w=name)
-        return _case("dep-dir", top + path, prose(draw, 1), "exclude")
+        return case_of("dep-dir", top + path, prose(draw, 1), "exclude")
     path, mark, data = draw.choice(MARKS)
     context = ((top + mark.format(w=name), data),)
-    return _case("dep-dir", top + path.format(w=name), prose(draw, 1), "exclude", context=context)
+    return case_of("dep-dir", top + path.format(w=name), prose(draw, 1), "exclude", context=context)
 
 
 def folder_lookalike(draw: Draw) -> Case:
@@ -506,10 +506,10 @@ def folder_lookalike(draw: Draw) -> Case:
     top, name = folders(draw), word(draw)
     if draw.random() < 0.6:
         path = draw.choice(LOOKALIKE_FOLDERS).format(w=name)
-        return _case("dep-lookalike", top + path, prose(draw), "include")
+        return case_of("dep-lookalike", top + path, prose(draw), "include")
     path, mark, data = draw.choice(NO_MARKS)
     context = ((top + mark.format(w=name), data),)
-    return _case(
+    return case_of(
         "dep-lookalike", top + path.format(w=name), prose(draw), "include", context=context
     )
 
@@ -547,7 +547,7 @@ def structured(draw: Draw) -> Case:
         ("NuGet.Config", f'<add key="ClearTextPassword" value="{secret}" />', secret),
     )
     name, body, value = draw.choice(table)
-    return _case(
+    return case_of(
         "structured", folders(draw) + name, body, "exclude", redact_ok=True, secrets=(value,)
     )
 
@@ -574,7 +574,7 @@ def structured_clean(draw: Draw) -> Case:
             ("schema.json", json.dumps({"properties": {"token": {"type": "string"}}})),
         )
     )
-    return _case("structured-clean", folders(draw) + name, body, "include")
+    return case_of("structured-clean", folders(draw) + name, body, "include")
 
 
 AGENT_STATE = (
@@ -599,14 +599,14 @@ AGENT_STATE = (
 def agent_state(draw: Draw) -> Case:
     """What an agent has made: memories, sessions, instructions, unpushed code."""
     name = draw.choice(AGENT_STATE).format(w=word(draw))
-    return _case("agent-state", folders(draw) + name, prose(draw), "include")
+    return case_of("agent-state", folders(draw) + name, prose(draw), "include")
 
 
 def path_secret(draw: Draw) -> Case:
     """A path that itself holds a token."""
     token = draw.choice(TOKENS[:12])(draw)
     name = draw.choice(("{}/list.csv", "login {}.md", "{}.txt", "a-{}")).format(token)
-    return _case("path-secret", folders(draw) + name, "x\n", "exclude", secrets=(token,))
+    return case_of("path-secret", folders(draw) + name, "x\n", "exclude", secrets=(token,))
 
 
 def database(draw: Draw) -> Case:
@@ -619,10 +619,10 @@ def database(draw: Draw) -> Case:
         connection.commit()
         data = connection.serialize()
     path = folders(draw) + "User/globalStorage/state.vscdb"
-    return _case("structured", path, data, "exclude", redact_ok=True, secrets=(secret,))
+    return case_of("structured", path, data, "exclude", redact_ok=True, secrets=(secret,))
 
 
-def _case(  # noqa: PLR0913 - a row of a case
+def case_of(  # noqa: PLR0913 - a row of a case
     kind: str,
     path: str,
     content: str | bytes,
@@ -632,6 +632,7 @@ def _case(  # noqa: PLR0913 - a row of a case
     context: tuple[tuple[str, bytes], ...] = (),
     secrets: tuple[str, ...] = (),
 ) -> Case:
+    """Return a case that has no id yet."""
     data = content.encode() if isinstance(content, str) else content
     return Case(
         id="",

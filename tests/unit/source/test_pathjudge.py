@@ -89,6 +89,16 @@ def test_a_store_of_the_home_is_known_outside_the_roots(tmp_path: Path) -> None:
     assert left_out(root, home) == {"innocent.txt": "store-cloud", "innocent.key": "key-ssh"}
 
 
+def test_a_folder_of_the_home_with_the_name_of_a_store_is_work(tmp_path: Path) -> None:
+    """Recipes in ``~/cookies/`` are no cookies; only a file of that name would be."""
+    write(tmp_path / "cookies" / "oatmeal.md")
+    write(tmp_path / "token.json" / "notes.md")
+    write(tmp_path / ".netrc" / "notes.md")
+    write(tmp_path / "deep" / "cookies")
+
+    assert left_out(tmp_path, tmp_path) == {"deep/cookies": "cookie-file"}
+
+
 def test_folders_are_left_out_for_what_lies_in_or_beside_them(tmp_path: Path) -> None:
     """A bare name says nothing; a mark does."""
     write(tmp_path / "tool" / "pyvenv.cfg")
