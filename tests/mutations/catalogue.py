@@ -9,6 +9,7 @@ _VECTOR = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_sa
 _UNIT = "tests/unit"
 _ROWS = "tests/conformance/test_rows.py"
 _REWRITING = "tests/unit/operations/test_snapshot_rewriting.py"
+_FAULTS = "tests/faults/test_faults.py"
 _POWER = (
     "tests/crash/test_power.py::test_a_power_failure_at_any_event_loses_nothing_that_was_committed"
 )
@@ -648,6 +649,26 @@ MUTATIONS = (
         tests=(f"{_POWER}[later]",),
     ),
     Mutation(
+        id="source-error-as-store-error",
+        rows=("X2",),
+        breaks="a file that cannot be read is told as a failure of the store",
+        file="durarepo/source/reading.py",
+        old="from durarepo.core.errors import SourceError, VanishedError\n",
+        new="from durarepo.core.errors import StoreError as SourceError\n"
+        "from durarepo.core.errors import VanishedError\n",
+        tests=(f"{_FAULTS}::test_a_failing_read_of_a_source_is_never_a_failure_of_the_store",),
+    ),
+    Mutation(
+        id="failed-sync-swallowed",
+        rows=("A4a", "X2"),
+        breaks="a failed sync of a ledger or journal is passed over",
+        file="durarepo/store/atomic.py",
+        old='                error.add_note(f"and the torn end stays: {second.strerror}")\n'
+        '            raise store_error(error, "append to", self._path) from error\n',
+        new='                error.add_note(f"and the torn end stays: {second.strerror}")\n',
+        tests=(f"{_FAULTS}::test_a_failing_sync_is_always_a_failure_of_the_store",),
+    ),
+    Mutation(
         id="ok-without-reading",
         rows=("X1",),
         breaks="a pack is called whole although its bytes were not compared",
@@ -695,6 +716,7 @@ MUTATIONS = (
         tests=(
             f"{_UNIT}/operations/test_snapshot_unchanged.py"
             "::test_an_error_of_the_store_is_never_an_error_of_the_source",
+            f"{_FAULTS}::test_a_failing_sync_is_always_a_failure_of_the_store",
         ),
     ),
     Mutation(
