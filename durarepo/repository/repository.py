@@ -242,6 +242,8 @@ def keys_in_force(files: Keyring, record: StreamRecord) -> Keyring:
             hint="bring it, or the identity that opens it, from the computer that began the epoch",
         )
     known = {one.number: files.naming_of(one.number, one.naming_key) for one in record.epochs}
+    if naming == files.naming and files.naming_epoch != current.number:
+        known.pop(files.naming_epoch, None)  # naming.key is of the epoch in force, and older gone
     signing = files.signing
     if files.waiting:
         signing = files.signing_of([one.public for one in current.signers]) or signing
