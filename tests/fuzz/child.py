@@ -17,14 +17,14 @@ def main(arguments: list[str]) -> None:
     atheris = import_module("atheris")
     with atheris.instrument_imports(include=["durarepo", "tomllib"]):
         from tests.hostile.mutation import draws, mutated_bytes, mutated_value
-        from tests.hostile.target import attempt
+        from tests.hostile.target import check_answer
         from tests.hostile.targets import targets
     target = next(one for one in targets(Path(folder)) if one.name == name)
     for seed in target.seeds:  # what is sealed is sealed anew in each process
         (Path(rest[-1]) / sha256(seed).hexdigest()[:16]).write_bytes(seed)
 
     def one_input(data: bytes) -> None:
-        attempt(target, data, "fuzzed")
+        check_answer(target, data, "fuzzed")
 
     def mutated(data: bytes, most: int, seed: int) -> bytes:
         rng, way = draws(str(seed)), seed % 4

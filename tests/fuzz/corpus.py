@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType, FrameType
 
-from tests.hostile.target import Target, attempt
+from tests.hostile.target import Target, check_answer
 from tests.reliability.results import TOP
 
 FOLDER = Path(__file__).resolve().parent / "corpus"
@@ -66,7 +66,7 @@ def arcs_of(target: Target, data: bytes) -> set[Arc]:
 
     sys.settrace(trace)  # type: ignore[arg-type]  # the type of a trace function names itself
     try:
-        attempt(target, data, "traced")
+        check_answer(target, data, "traced")
     finally:
         sys.settrace(None)
     return found

@@ -1,7 +1,7 @@
 """What a target is: a parser by name, with good inputs and the laws that hold for every input.
 
 A parser answers with a value or with a `DurarepoError`, and what it takes encodes to the very
-bytes that it took. `attempt` holds any input to that; everything else is a failure.
+bytes that it took. `check_answer` holds any input to that; everything else is a failure.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def damage_is_value_error(parse: Callable[[bytes], T]) -> Callable[[bytes], T]:
     return refuse
 
 
-def attempt(target: Target, data: bytes, told: str) -> bool:
+def check_answer(target: Target, data: bytes, told: str) -> bool:
     """Return whether a parser takes ``data``; anything but a refusal of ours is a failure.
 
     Raises:

@@ -75,7 +75,11 @@ def targets(folder: Path) -> list[Target]:
 
 def _encoded(stream: mini.Repository) -> list[Target]:
     file = mini.file(b"x" * 50, 9, b"y" * 20, depth=1, xattrs=[[b"user.a", b"1"]], link=7)
-    folder = mini.directory({b"d": mini.directory({}), b"f": file, b"l": mini.symlink(b"f")})
+    folder = mini.directory({
+        b"d": mini.directory({}), b"f": file, b"l": mini.symlink(b"f"),
+        b"m": mini.file(b"z" * 100), b"n": mini.file(b"z" * 70_000),
+        b"o": mini.file(b"z", link=7), b"p": mini.file(b"z", since=5),
+    })  # fmt: skip
     chunks = stream.chunks()
     nested = stream.nested_map({ROOT: folder}, chunks)
     trees = tuple(plain for kind, plain in chunks.new.values() if kind == mini.TREE)
@@ -83,14 +87,14 @@ def _encoded(stream: mini.Repository) -> list[Target]:
     node = mini.encode([1, [[b"a", bytes(32)], [b"b", bytes(32)]]])
     statement = stream.statement(nested=b"sealed")
     pins = [[bytes([n]) * 32, n, bytes(32), 1] for n in range(3)]
+    totals = {key: 10 + key for key in range(7)}
     full = {
-        **statement,
-        7: bytes(32),
-        8: [1, 2],
-        11: pins,
-        12: [[bytes(32), [b"\1" * 32]]],
-        13: [b"\2" * 32],
-    }
+        **statement, 5: totals, 7: bytes(32), 8: [1, 2], 11: pins,
+        12: [[bytes(32), [b"\1" * 32]]], 13: [b"\x09" * 32],
+    }  # fmt: skip
+    usual = tuple(
+        mini.encode(chunks.entry(mini.file(b"z" * size), b"m")) for size in (1, 100, 70_000)
+    )
     statements = mini.encode(statement), mini.encode(full)
     document = mini.sign_document(mini.MANIFEST_TYPE, statement, stream.signers[1])
     registry = mini.encode(stream.registry)
@@ -131,7 +135,7 @@ def _encoded(stream: mini.Repository) -> list[Target]:
         _target("peek_owner", peek_owner, (registry,), "registry:peek_owner"),
         _target("parse_card", both_ways(keytext.parse_card, keytext.encode_card), (card,),
                 "keytext:parse_card"),
-        _target("read_usual", _read_usual, tuple(tree[3:] for tree in trees), "usual:read_usual"),
+        _target("read_usual", _read_usual, usual, "usual:read_usual"),
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from durarepo.core.limits import MIB, SIZE_CLASSES
 from durarepo.format.canonical import Value, decode, encode
 from tests.doubles.children import run_in_child
 from tests.hostile.mutation import draws, mutated_bytes, mutated_value
-from tests.hostile.target import Target, attempt, both_ways
+from tests.hostile.target import Target, both_ways, check_answer
 from tests.hostile.targets import ENCODED_NAMES, NAMES, targets
 
 FACTOR = int(os.environ.get("DURAREPO_HOSTILE_FACTOR", "1"))
@@ -62,7 +62,7 @@ def test_every_parser_has_a_name_here(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", NAMES, indirect=True)
 def test_what_is_good_is_taken(target: Target) -> None:
     """Mutations of something that is refused anyway would test little."""
-    taken = [attempt(target, seed, "unchanged") for seed in target.seeds]
+    taken = [check_answer(target, seed, "unchanged") for seed in target.seeds]
 
     assert any(taken)
 
@@ -75,7 +75,7 @@ def test_mutated_bytes_are_refused_in_our_own_words(target: Target) -> None:
 
     for number in range(target.rounds * FACTOR):
         data = mutated_bytes(rng, target.seeds)
-        refused += not attempt(target, data, f"seed {SEED}, try {number}")
+        refused += not check_answer(target, data, f"seed {SEED}, try {number}")
 
     assert refused > 0 or target.name in FORGIVING
 
@@ -88,7 +88,7 @@ def test_mutated_values_are_refused_in_our_own_words(target: Target) -> None:
 
     for number in range(target.rounds * FACTOR):
         data = mutated_value(rng, target.seeds)
-        refused += not attempt(target, data, f"seed {SEED}, value {number}")
+        refused += not check_answer(target, data, f"seed {SEED}, value {number}")
 
     assert refused > 0 or target.name == "decode"
 
@@ -100,7 +100,7 @@ def test_zeros_and_noise_of_any_length_are_no_surprise(target: Target, length: i
     rng = draws(f"{SEED} noise {length}")
 
     for data in (bytes(length), b"\xff" * length, rng.randbytes(length), b"\n" * length):
-        attempt(target, data, f"noise of {length}")
+        check_answer(target, data, f"noise of {length}")
 
 
 VALUES: st.SearchStrategy[Value] = st.recursive(
@@ -126,7 +126,7 @@ def test_every_value_is_decoded_to_itself_and_refused_by_the_rest(
     assert decode(data) == value
     assert encode(decode(data)) == data
     for target in ENCODED or _remember(tmp_path_factory):
-        attempt(target, data, "a value")
+        check_answer(target, data, "a value")
 
 
 @given(data=st.binary(max_size=300))
@@ -180,7 +180,7 @@ def test_no_input_takes_more_memory_or_time_than_it_should(name: str, tmp_path: 
         _limit(resource.RLIMIT_AS, _address_space() + ROOM_BYTES)
         _limit(resource.RLIMIT_CPU, CPU_SECONDS)
         for target in every:
-            attempt(target, data, name)
+            check_answer(target, data, name)
 
     run_in_child(try_all)
 
@@ -201,13 +201,13 @@ def test_the_suite_sees_a_parser_that_breaks() -> None:
     target = Target(name="broken", parse=broken, seeds=(b"x",))
 
     with pytest.raises(AssertionError, match="IndexError"):
-        attempt(target, b"x", "a try")
+        check_answer(target, b"x", "a try")
 
 
 def test_the_suite_sees_a_parser_that_takes_too_much() -> None:
     """Two spellings of one value are two names for it, and no crash tells of them."""
     lax = Target(name="lax", parse=both_ways(bytes.strip, bytes), seeds=(b"x",))
 
-    assert attempt(lax, b"x", "a try")
+    assert check_answer(lax, b"x", "a try")
     with pytest.raises(AssertionError, match="LawError"):
-        attempt(lax, b"x ", "a try")
+        check_answer(lax, b"x ", "a try")

@@ -35,25 +35,29 @@ from tests.reliability.results import FOLDER, Result, commit_now, today, write_r
 
 _UNIT = "tests/unit"
 _VECTORS = "tests/vectors/test_vectors.py::test_durarepo_answers_as_the_vector_says"
+_LAWS = (
+    "tests/hostile/test_parsers.py::test_what_is_good_is_taken",
+    "tests/fuzz/test_corpus.py::test_what_was_kept_breaks_nothing",
+)
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
-    "durarepo/format/canonical.py": (f"{_UNIT}/format/test_canonical.py",),
-    "durarepo/format/document.py": (f"{_UNIT}/format/test_document.py",),
+    "durarepo/format/canonical.py": (f"{_UNIT}/format/test_canonical.py", *_LAWS, _VECTORS),
+    "durarepo/format/document.py": (f"{_UNIT}/format/test_document.py", *_LAWS, _VECTORS),
     "durarepo/format/fields.py": (
         f"{_UNIT}/format/test_fields.py", f"{_UNIT}/format/test_registry.py",
-        f"{_UNIT}/format/test_manifest.py",
+        f"{_UNIT}/format/test_manifest.py", *_LAWS,
     ),
-    "durarepo/format/keytext.py": (f"{_UNIT}/format/test_keytext.py", _VECTORS),
-    "durarepo/format/layout.py": (f"{_UNIT}/format/test_layout.py",),
+    "durarepo/format/keytext.py": (f"{_UNIT}/format/test_keytext.py", *_LAWS, _VECTORS),
+    "durarepo/format/layout.py": (f"{_UNIT}/format/test_layout.py", *_LAWS, _VECTORS),
     "durarepo/format/manifest.py": (
         f"{_UNIT}/format/test_manifest.py", f"{_UNIT}/format/test_ledger_and_roots.py",
-        _VECTORS,
+        *_LAWS, _VECTORS,
     ),
-    "durarepo/format/pack.py": (f"{_UNIT}/format/test_pack.py", _VECTORS),
-    "durarepo/format/registry.py": (f"{_UNIT}/format/test_registry.py", _VECTORS),
-    "durarepo/format/tree.py": (f"{_UNIT}/format/test_tree.py", _VECTORS),
-    "durarepo/format/usual.py": (f"{_UNIT}/format/test_tree.py",),
-    "durarepo/ingest.py": (f"{_UNIT}/test_ingest.py", "tests/adversary", _VECTORS),
-    "durarepo/sealing.py": (f"{_UNIT}/test_sealing.py", _VECTORS),
+    "durarepo/format/pack.py": (f"{_UNIT}/format/test_pack.py", *_LAWS, _VECTORS),
+    "durarepo/format/registry.py": (f"{_UNIT}/format/test_registry.py", *_LAWS, _VECTORS),
+    "durarepo/format/tree.py": (f"{_UNIT}/format/test_tree.py", *_LAWS, _VECTORS),
+    "durarepo/format/usual.py": (f"{_UNIT}/format/test_tree.py", *_LAWS),
+    "durarepo/ingest.py": (f"{_UNIT}/test_ingest.py", "tests/adversary", *_LAWS, _VECTORS),
+    "durarepo/sealing.py": (f"{_UNIT}/test_sealing.py", *_LAWS, _VECTORS),
     "durarepo/repository/restorer.py": (
         f"{_UNIT}/operations/test_checkout.py", f"{_UNIT}/repository/test_scratch.py",
     ),

@@ -30,7 +30,24 @@ class Survivor:
     told: str
 
 
-SURVIVORS: tuple[Survivor, ...] = ()
+SURVIVORS = (
+    Survivor(
+        mutant=Mutant(file="durarepo/format/usual.py", function="", before="0", after="1"),
+        why=Why.EQUIVALENT,
+        told="It is the value for a number of no bytes, and a head has one at least.",
+    ),
+    Survivor(
+        mutant=Mutant(
+            file="durarepo/sealing.py",
+            function="open_header",
+            before="position < end",
+            after="position <= end",
+        ),
+        why=Why.EQUIVALENT,
+        told="At the border the commitment would have to be the beginning of the very stanza that"
+        " seals its key: a search among 2^256.",
+    ),
+)
 
 
 def page() -> str:

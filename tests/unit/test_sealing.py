@@ -33,6 +33,7 @@ from durarepo.sealing import (
     open_trailer,
     seal_box,
     seal_envelope,
+    seal_registry,
 )
 from tests.properties.actors import identities, secrets
 
@@ -471,3 +472,11 @@ def test_only_integrity_errors_come_of_cut_or_altered_objects() -> None:
                 open_trailer(KEY, bad[-36:], size=len(data))
             with pytest.raises(IntegrityError):
                 open_box(bad, identities()[0].secret, kind=Seal.NESTED, place=PLACE)
+
+
+@pytest.mark.parametrize("size", [SIZE_CLASSES[0], SIZE_CLASSES[1]])
+def test_a_registry_is_as_long_as_its_class(size: int) -> None:
+    """A length of its own would tell which object is the registry, and no reader takes it."""
+    sealed = seal_registry(bytes(32), b"document", size=size)
+
+    assert len(sealed) == size
