@@ -6,10 +6,8 @@ dropped. Of all that are possible a seed draws some; each is run against the tes
 which stop at the first that fails. What no test notices is listed by `survivors.py`, with the
 reason why that is right, or gets a test.
 
-mutmut and cosmic-ray do the same; neither was tried here. By their manuals the first runs the
-whole suite once for its statistics, which takes long here, and the second starts a process for
-each mutant.
-So this forks: pytest and the packages are imported once, the program
+mutmut and cosmic-ray do the same; neither was tried here. A start of pytest takes most of a second
+before the first test, so this forks: pytest and the packages are imported once, the program
 afresh in every child. Long command: ``python -m tests.mutations.survey --seconds 600``.
 Start at `survey`; `mutants_of` is what can be changed.
 """
