@@ -51,6 +51,12 @@ class Session:
         """Where the folders of all streams lie."""
         return bases_of(self.environment, user_id=os.geteuid())
 
+    @property
+    def home(self) -> bytes | None:
+        """The home folder of the user that runs this, by the environment or the user database."""
+        home = os.fsencode(self.environment.get("HOME", "")) or os.path.expanduser(b"~")
+        return os.path.normpath(home) if os.path.isabs(home) else None
+
     def progress(self) -> AbstractContextManager[Progress]:
         """Return a context that gives an operation someone to tell how far it has come."""
         return shown_progress(

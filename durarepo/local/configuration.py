@@ -20,6 +20,7 @@ from durarepo.core.limits import (
     VERIFY_DAYS,
 )
 from durarepo.core.names import is_stream_id
+from durarepo.policy.allow import parse_until
 from durarepo.store.atomic import shown
 
 Table: TypeAlias = Mapping[str, object]
@@ -306,6 +307,7 @@ def _parse_remote(value: object) -> RemoteConfig:
 
 def _parse_allow(value: object) -> AllowConfig:
     table = _Table(value, "allow.", {"path", "content", "rule", "reason", "until"})
+    parse_until(table.text("until"))
     return AllowConfig(
         path=table.text("path"),
         content=table.text("content"),

@@ -8,10 +8,10 @@ import os
 from datetime import date, timedelta
 
 from durarepo.core.errors import PolicyRefusedError, SelectionError
-from durarepo.crypto import primitives
 from durarepo.local.configuration import compose_allow, parse_configuration, with_exclusion
 from durarepo.local.places import CONFIGURATION
 from durarepo.policy.allow import ALLOW_DAYS_MAX
+from durarepo.repository.exclusion import content_hash
 from durarepo.repository.repository import Repository
 from durarepo.source.judging import ExclusionTest, Tested, read_whole
 from durarepo.store.atomic import replace_small
@@ -48,7 +48,7 @@ def allow(
             "what stands there is no header alone, so no entry can keep it",
             hint="see durarepo exclude explain; take the secret out of the file instead",
         )
-    content = content_hash(repository, read_whole(real))
+    content = content_hash(repository.keys.naming.reveal(), read_whole(real))
     entry = compose_allow(
         path=os.fsdecode(real),
         content=content,
@@ -58,12 +58,6 @@ def allow(
     )
     _replace(repository, repository.configuration_text.rstrip() + b"\n\n" + entry)
     return tested
-
-
-def content_hash(repository: Repository, data: bytes) -> str:
-    """Return the keyed hash by which an ``[[allow]]`` entry knows a content."""
-    key = primitives.derive_subkey(repository.keys.naming.reveal(), "allow")
-    return primitives.keyed_hash(key, data).hex()
 
 
 def _root_of(repository: Repository, path: bytes) -> bytes:

@@ -10,18 +10,22 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from durarepo.core.entries import Entry
 from durarepo.core.errors import IntegrityError, RunError
 from durarepo.core.progress import Progress, SilentProgress
+from durarepo.format.manifest import LedgerLine, Nested, OmissionClass
 from durarepo.ingest import VerifiedManifest
 from durarepo.local.lock import RunLock
 from durarepo.local.places import SCRATCH
 from durarepo.local.work import WorkFolder
 from durarepo.policy.freshness import utc_text
+from durarepo.policy.pathrules import is_secret
+from durarepo.policy.rules_table import find_rule
 from durarepo.repository.chain import Chain
+from durarepo.repository.ledgers import read_ledger
 from durarepo.repository.livetime import Clock, LiveTime
 from durarepo.repository.reader import ChunkReader, Permit
 from durarepo.repository.repository import Repository
@@ -62,7 +66,11 @@ class CheckoutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedOut:
-    """What came back; after a dry run what would have, and nothing is held."""
+    """What came back; after a dry run what would have, and nothing is held.
+
+    ``reprovision`` are the secrets that no snapshot holds, by the paths that were chosen: what
+    has to be set up anew before anything runs on what came back.
+    """
 
     sequence: int
     destination: bytes
@@ -72,6 +80,7 @@ class CheckedOut:
     epoch: int
     requires_restart: bool
     not_restored: Mapping[str, int] = field(default_factory=dict)
+    reprovision: tuple[LedgerLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +166,9 @@ def _bring_back(
         _check_place(request.destination, destination, protected=protected)
         visits = iter_chosen(reader, nested, selection)
         counted = _dry_run(visits, selection, listed)
-        return _result(manifest, os.path.abspath(destination), counted, held=False)
+        secrets = _secrets(reader, nested, selection)
+        done = _result(manifest, os.path.abspath(destination), counted, held=False)
+        return replace(done, reprovision=secrets)
     if request.destination is None:
         make_folder(os.path.dirname(destination))
     with ExitStack() as stack:
@@ -170,17 +181,45 @@ def _bring_back(
             )
         )
         restored = restore(reader, nested, builder, selection=selection, progress=progress)
+        secrets = _secrets(reader, nested, selection)
         _mark(repository, builder, admitted, selection)
         builder.finish()
         admitted.permit()  # ingest 7.9
         builder.publish()
-        return _result(
+        done = _result(
             manifest,
             builder.destination,
             restored,
             held=True,
-            not_restored=builder.not_restored,
+            not_restored=_with_secrets(builder.not_restored, secrets),
         )
+        return replace(done, reprovision=secrets)
+
+
+def _secrets(reader: ChunkReader, nested: Nested, selection: Selection) -> tuple[LedgerLine, ...]:
+    """Return the lines of the ledger that tell of secrets below what was chosen."""
+    return tuple(
+        line
+        for line in read_ledger(reader, nested)
+        if line.kind in (OmissionClass.EXCLUSION, OmissionClass.REDACTION)
+        and (rule := find_rule(line.rule)) is not None
+        and is_secret(rule)
+        and (selection.is_whole if line.is_keyed else selection.takes(line.path))
+    )
+
+
+def _with_secrets(
+    not_restored: Mapping[str, int], secrets: tuple[LedgerLine, ...]
+) -> dict[str, int]:
+    counts = dict(not_restored)
+    for name, kind in (
+        ("excluded", OmissionClass.EXCLUSION),
+        ("redacted", OmissionClass.REDACTION),
+    ):
+        count = len({line.path for line in secrets if line.kind is kind})
+        if count:
+            counts[name] = count
+    return counts
 
 
 def _check_place(given: bytes | None, destination: bytes, *, protected: list[bytes]) -> None:

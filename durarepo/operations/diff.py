@@ -19,6 +19,9 @@ from durarepo.core.errors import SourceError
 from durarepo.core.limits import MIB
 from durarepo.core.names import ChunkId, FileHash
 from durarepo.local.configuration import RootConfig
+from durarepo.policy.decide import ContentPolicy
+from durarepo.policy.rules import Decision
+from durarepo.policy.scanner import open_engine
 from durarepo.repository.contents import first_bytes
 from durarepo.repository.listing import DATABASE_LOGS, sidecar_base
 from durarepo.repository.reader import ChunkReader
@@ -26,7 +29,9 @@ from durarepo.repository.repository import Repository
 from durarepo.repository.roots import Roots
 from durarepo.repository.selection import View, open_view
 from durarepo.repository.trees import iter_directory, join_path
+from durarepo.source.judging import ContentTest
 from durarepo.source.mounts import read_mounts
+from durarepo.source.pathjudge import PathJudge
 from durarepo.source.sqlitestate import is_sqlite
 from durarepo.source.walk import WalkRules, border_rule
 from durarepo.store.atomic import shown
@@ -194,7 +199,9 @@ class _Working:
     """The folders as they are now; attributes are not compared, and special files not opened."""
 
     def __init__(self, repository: Repository, *, issued: int) -> None:
-        self._roots = Roots(repository)
+        self._contents = ContentPolicy(open_engine())
+        paths = [root.path for root in repository.configuration.roots]
+        self._roots = Roots(repository, paths=PathJudge(paths, home=None, contents=self._contents))
         self._configs = {one.path: one for one in repository.configuration.roots}
         self._rules = WalkRules()
         self._mounts = read_mounts()
@@ -235,6 +242,8 @@ class _Working:
     def is_same_file(self, path: bytes, kept: Entry, found: Entry) -> bool:
         if kept.type is not FileType.FILE:
             return True
+        if kept.redactions:  # what is kept of it is not what is there, by its size and hash
+            return kept.mtime_ns == found.mtime_ns
         if kept.consistency is Consistency.SQLITE_BACKUP:
             if self._has_newer_log(path):
                 return False
@@ -251,10 +260,12 @@ class _Working:
         """Return False for what is there and left out, on either side."""
         if change.change == REMOVED:
             return not os.path.lexists(change.path)
-        base = sidecar_base(change.path) if change.change == ADDED else None
-        if base is None or change.type != "file":
+        if change.change != ADDED or change.type != "file":
             return True
-        return not is_sqlite(first_bytes(None, base))
+        base = sidecar_base(change.path)
+        if base is not None and is_sqlite(first_bytes(None, base)):
+            return False
+        return ContentTest(self._contents).judge(change.path).decision is not Decision.EXCLUDE
 
 
 def _status(path: bytes) -> os.stat_result | None:

@@ -45,7 +45,8 @@ class Quickstarted:
     """What stands now.
 
     ``compared`` files were equal byte by byte. Of the others ``databases`` were kept as of one
-    moment, ``moved_on`` had changed since, ``unsure`` are among the snapshot's omissions.
+    moment, of ``redacted`` values were taken out, ``moved_on`` had changed since, ``unsure`` are
+    among the snapshot's omissions.
     """
 
     stream: str
@@ -55,18 +56,27 @@ class Quickstarted:
     scratch: bytes
     compared: int
     databases: int
+    redacted: int
     moved_on: int
     unsure: int
     made: bool
     snapshot: SnapshotResult
 
 
-def quickstart(folder: bytes, *, bases: Bases, clock: Clock, progress: Progress) -> Quickstarted:
+def quickstart(
+    folder: bytes,
+    *,
+    bases: Bases,
+    home: bytes | None = None,
+    clock: Clock,
+    progress: Progress,
+) -> Quickstarted:
     """Keep ``folder`` in a stream of its own, and prove that it comes back.
 
     Args:
         folder: an existing folder.
         bases: where repositories, keys and state lie.
+        home: the home folder of the user, of `SnapshotRequest`.
         clock: gives the live time in whole seconds.
         progress: told how far each step has come.
 
@@ -82,7 +92,8 @@ def quickstart(folder: bytes, *, bases: Bases, clock: Clock, progress: Progress)
     root = real_root(folder)
     places, made = _find_or_make(root, bases, now=clock())
     with open_repository(places) as repository:
-        taken = snapshot(repository, SnapshotRequest(), clock=clock, progress=progress)
+        request = SnapshotRequest(home=home)
+        taken = snapshot(repository, request, clock=clock, progress=progress)
     if taken.distrust is not None:
         raise taken.distrust
     with open_repository(places) as repository:
@@ -102,6 +113,7 @@ def quickstart(folder: bytes, *, bases: Bases, clock: Clock, progress: Progress)
         scratch=back.destination,
         compared=counts[_Found.EQUAL],
         databases=counts[_Found.DATABASE],
+        redacted=counts[_Found.REDACTED],
         moved_on=counts[_Found.MOVED_ON],
         unsure=counts[_Found.UNSURE],
         made=made,
@@ -144,6 +156,7 @@ class _Found(Enum):
     """How a restored file and the source stand to each other."""
 
     EQUAL = "equal"
+    REDACTED = "redacted"
     DATABASE = "database"
     MOVED_ON = "moved-on"
     UNSURE = "unsure"
@@ -172,6 +185,8 @@ def _compare(repository: Repository, back: CheckedOut, *, clock: Clock) -> Count
 def _compare_file(path: bytes, restored: bytes, entry: Entry) -> _Found:
     if _is_equal(path, restored, entry):
         return _Found.EQUAL
+    if entry.redactions:
+        return _Found.REDACTED
     if entry.consistency is Consistency.SQLITE_BACKUP:
         return _Found.DATABASE
     if entry.consistency in {Consistency.DAMAGED_DATABASE, Consistency.CHANGED}:

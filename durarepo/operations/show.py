@@ -7,17 +7,12 @@ Source: spec/format.md 7, spec/cli.md 4. Start at `show` and `iter_ledger`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from durarepo.core.errors import IntegrityError
 from durarepo.core.names import ObjectName
-from durarepo.format.layout import ChunkKind
-from durarepo.format.manifest import LedgerLine, Totals, parse_ledger
+from durarepo.format.manifest import LedgerLine, Totals
 from durarepo.repository.chain import Chain
+from durarepo.repository.ledgers import read_ledger
 from durarepo.repository.repository import Repository
 from durarepo.repository.selection import open_view
-from durarepo.repository.trees import read_content
-
-LEDGER_MAX_BYTES = 8 * 1024 * 1024
-"""The longest ledger that is read (format 7.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +118,4 @@ def iter_ledger(repository: Repository, sequence: str, *, now: int) -> Iterator[
         As `show`; IntegrityError: ``nested-form`` where the ledger is none.
     """
     view = open_view(repository, sequence, now=now)
-    ledger = view.nested.ledger
-    if not isinstance(ledger, bytes):
-        try:
-            ledger = read_content(view.reader, ledger, kind=ChunkKind.LEDGER, most=LEDGER_MAX_BYTES)
-        except IntegrityError as error:
-            raise IntegrityError(
-                error.code.partition(".")[2], f"ledger: {error.message}", hint=error.hint
-            ) from error
-    yield from parse_ledger(ledger)
+    yield from read_ledger(view.reader, view.nested)

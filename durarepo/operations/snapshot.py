@@ -34,6 +34,7 @@ from durarepo.local.lock import RunLock
 from durarepo.local.work import WorkFolder
 from durarepo.policy import freshness
 from durarepo.repository.account import compose_nested
+from durarepo.repository.exclusion import Exclusion
 from durarepo.repository.publisher import (
     Draft,
     Published,
@@ -47,8 +48,15 @@ from durarepo.repository.standing import (
 )
 from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Tally
-from durarepo.repository.treekeeper import TreeKeeper
+from durarepo.repository.treekeeper import POLICY_FACT, TreeKeeper
 from durarepo.repository.workbench import DIRS_FACT, Workbench
+from durarepo.source.marked import (
+    MARKED_FACT,
+    MarkedFolder,
+    encode_marked,
+    look_at,
+    parse_marked,
+)
 from durarepo.source.mounts import MountTable, read_mounts
 from durarepo.store.atomic import make_folder
 
@@ -60,16 +68,25 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRequest:
-    """What kind of snapshot is asked for; the budget in seconds, None for none."""
+    """What kind of snapshot is asked for; the budget in seconds, None for none.
+
+    ``home`` is the home folder of the user that runs it, whose well-known stores are left out
+    wherever another name of them lies; None where there is none.
+    """
 
     type: SnapshotType = SnapshotType.MANUAL
     budget_seconds: float | None = None
     partial: bool = False
+    home: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotResult:
-    """What a run did. ``distrust`` is why trust has run out (exit code 22), or None."""
+    """What a run did.
+
+    ``redacted`` counts values. ``marked`` are folders left out for a mark in them that somebody
+    should look at. ``distrust`` is why trust has run out (exit code 22), or None.
+    """
 
     status: str
     sequence: int | None
@@ -87,6 +104,7 @@ class SnapshotResult:
     vanished: int
     seconds: float
     left_out: tuple[LedgerLine, ...] = ()
+    marked: tuple[MarkedFolder, ...] = ()
     distrust: FreshnessError | None = None
 
 
@@ -152,7 +170,7 @@ class _Run:
         self._progress = progress
         self._began = time.monotonic()
         self._tally = Tally()
-        self._roots = Roots(repository)
+        self._marked: tuple[MarkedFolder, ...] = ()
         self.published: Published | None = None
 
     def take(self, journal: Journal, work: WorkFolder) -> SnapshotResult:
@@ -162,13 +180,18 @@ class _Run:
         if self._request.type is SnapshotType.AUTO and self._is_done_today():
             return self._result("noop")
         mounts = read_mounts()
+        exclusion = self._exclusion()
+        self._tally = Tally(short_id=exclusion.short_id)
+        self._roots = Roots(repository, paths=exclusion.paths)
         with catalog.guarded():
             self._roots.check(mounts)
         bench: Workbench | None = None
         try:
             with catalog.transaction() as transaction:
-                bench = Workbench(repository, standing, journal=journal, work=work)
-                self.published = self._keep_and_publish(bench, mounts)
+                bench = Workbench(
+                    repository, standing, exclusion=exclusion, journal=journal, work=work
+                )
+                self.published = self._keep_and_publish(bench, exclusion, mounts)
                 if not self.published.statement.complete:
                     transaction.undo()
             if self.published.statement.complete:
@@ -191,7 +214,13 @@ class _Run:
             return error
         return not_noted(error, self.published.statement.sequence)
 
-    def _keep_and_publish(self, bench: Workbench, mounts: MountTable) -> Published:
+    def _exclusion(self) -> Exclusion:
+        today = _instant(self._clock).date()
+        return Exclusion(self._repository, home=self._request.home, today=today)
+
+    def _keep_and_publish(
+        self, bench: Workbench, exclusion: Exclusion, mounts: MountTable
+    ) -> Published:
         try:
             roots, set_hash = self._keep_roots(bench, mounts)
         except RunError:
@@ -203,6 +232,7 @@ class _Run:
             roots=roots,
             set_hash=set_hash,
             configuration=self._repository.configuration_text,
+            policy=exclusion.version,
         )
         bench.writer.finish()
         pins = self._pins(bench)
@@ -222,14 +252,16 @@ class _Run:
             journal=bench.journal,
             now=self._clock(),
         )
+        self._marked = self._look_at_marked(exclusion)
         self._note(published, roots, mounts)
+        self._repository.catalog.set_fact(POLICY_FACT, exclusion.version.encode())
         return published
 
     # --- before anything is read ---
 
     def _is_done_today(self) -> bool:
         now = self._clock()
-        for run in self._repository.state.iter_runs():
+        for run in self._repository.iter_counted_runs():
             same_day = run.issued // _DAY_SECONDS == now // _DAY_SECONDS
             fresh = 0 <= now - run.issued < _NOOP_SECONDS
             if run.complete and run.type == SnapshotType.AUTO.word and same_day and fresh:
@@ -263,6 +295,14 @@ class _Run:
             roots.append(root)
             hashed.add_root(config.path, set_hash)
         return tuple(roots), hashed.digest()
+
+    def _look_at_marked(self, exclusion: Exclusion) -> tuple[MarkedFolder, ...]:
+        """Return the folders left out by a mark that are new, or hold what looks like work."""
+        catalog, found = self._repository.catalog, sorted(exclusion.paths.marked.items())
+        known = parse_marked(catalog.fact(MARKED_FACT))
+        catalog.set_fact(MARKED_FACT, encode_marked(path for path, _ in found))
+        looked = (look_at(path, rule, is_new=path not in known) for path, rule in found)
+        return tuple(one for one in looked if one.is_new or one.works)
 
     def _is_spent(self, bench: Workbench) -> bool:
         budget = self._request.budget_seconds
@@ -306,7 +346,7 @@ class _Run:
         try:
             check_registry_time(self._repository.registry, now)
             freshness.check_clock(now, 0 if marks is None else marks.clock_seconds)
-            for run in self._repository.state.iter_runs():
+            for run in self._repository.iter_counted_runs():
                 freshness.check_issued(run.issued, now, what=f"manifest {run.sequence}")
         except FreshnessError as error:
             return error
@@ -335,6 +375,7 @@ class _Run:
             vanished=totals.vanished,
             seconds=round(time.monotonic() - self._began, 3),
             left_out=tuple(self._tally.lines),
+            marked=self._marked,
             distrust=self._distrust(),
         )
 

@@ -493,7 +493,7 @@ _TOKENS = (
         probe=r"(?i:aws_?(?:secret_?access_?key|session_?token|secret_?key)|secretaccesskey)",
         pattern=(
             r"(?i:(?:aws_?(?:secret_?access_?key|session_?token|secret_?key)|secretaccesskey))"
-            r"\\{0,3}[\"']?[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}\\{0,3}[\"']?"
+            r"\\{0,7}[\"']?[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}\\{0,7}[\"']?"
             r"(?P<secret>[A-Za-z0-9/+=]{40,2000})"
         ),
         scope=Scope.SPAN,
@@ -615,7 +615,7 @@ _ASSIGNED = (
 CONTENT_RULES = (*_KEYS, *_TOKENS, *_ASSIGNED)
 """Keys, then tokens and cookies, then what counts only in configuration files."""
 
-WIDE_PROBE = r"(?:[ -~]\x00){12}|(?:[ -~]\x00\x00\x00){12}"
-"""Text in UTF-16 or UTF-32, of either order; what it says is scanned as well."""
+WIDE_LEAST = 12
+"""So many letters of two or four bytes are text in UTF-16 or UTF-32, which is scanned as well."""
 
 WIDE_RUN = r"(?:[\t\n\r -~]\x00{1,3}){11,}[\t\n\r -~]?"

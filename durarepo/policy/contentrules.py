@@ -11,13 +11,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from durarepo.policy.content_table import CONTENT_RULES, WIDE_PROBE, WIDE_RUN
+from durarepo.policy.content_table import CONTENT_RULES, WIDE_LEAST, WIDE_RUN
 from durarepo.policy.rules import Check, ContentRule, Scope, Word
 from durarepo.policy.values import (
     is_drawn,
     is_password,
     is_placeholder,
 )
+
+MATCH_MAX_BYTES = 16 * 1024
+"""No pattern matches more."""
+
+CONTEXT_BYTES = 256
+"""What a pattern asks for before or after its match is shorter."""
 
 REACH_BYTES = 8192
 """How far before and after a match a check may look."""
@@ -30,6 +36,8 @@ _BASE64_NOISE = re.compile(rb"\\[rn]|\\|\s")
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
 _PRIVATE_MEMBER_LEAST = 42
 _WIDE_RUN = re.compile(WIDE_RUN.encode("latin-1"))
+_SHAPES = bytes(0x61 if 0x20 <= one < 0x7F else 0xFF * bool(one) for one in range(256))  # noqa: PLR2004
+_WIDE_SHAPES = (b"a\0" * WIDE_LEAST, b"a\0\0\0" * WIDE_LEAST)
 _ESCAPE_BEFORE = re.compile(rb"(?:\\[nrt]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\[[0-9;]{1,8}m)\Z")
 _ESCAPE_BYTES = 12
 _IS_WORD = [(chr(one).isalnum() and one < 0x80) or one == 0x5F for one in range(256)]  # noqa: PLR2004
@@ -61,7 +69,8 @@ class _Compiled:
 
     def matches(self, data: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
         """Yield confirmed matches that begin in ``start`` to ``stop``."""
-        match = self.pattern.search(data, start)
+        end = stop + MATCH_MAX_BYTES + CONTEXT_BYTES
+        match = self.pattern.search(data, start, end)
         while match is not None and match.start() < stop:
             at = match.start()
             if self.rule.at_word and not _begins_word(data, at):
@@ -70,7 +79,7 @@ class _Compiled:
                 start = max(match.end(), at + 1)
                 if self._check(match, self.group):
                     yield match
-            match = self.pattern.search(data, start)
+            match = self.pattern.search(data, start, end)
 
     def spans(self, data: bytes) -> Iterator[Span]:
         """Yield where the values of this rule stand."""
@@ -92,8 +101,8 @@ class ContentRules:
 
     @property
     def probes(self) -> list[bytes]:
-        """What an engine looks for in any file, by number; the last is text of wide letters."""
-        return [*(_probe(one.rule) for one in self._probed), WIDE_PROBE.encode("latin-1")]
+        """What an engine looks for in any file, by number; `wide` is the number after the last."""
+        return [_probe(one.rule) for one in self._probed]
 
     @property
     def configuration_probes(self) -> list[bytes]:
@@ -125,6 +134,18 @@ class ContentRules:
             if number < self.wide and self._probed[number].rule.scope is Scope.SPAN:
                 found += self._probed[number].spans(data)
         return found
+
+
+def may_be_wide(data: bytes) -> bool:
+    """Return whether text of two or four bytes a letter may stand in ``data``.
+
+    No engine is asked: over data full of zeros, as databases are, such a probe costs more than
+    all others together.
+    """
+    if b"\0" not in data:
+        return False
+    shape = data.translate(_SHAPES)
+    return any(run in shape for run in _WIDE_SHAPES)
 
 
 def narrowed(data: bytes) -> bytes:

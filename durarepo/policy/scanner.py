@@ -8,9 +8,10 @@ Source: google/re2 and Intel Hyperscan documentation, spec/exclusion.md 4. Start
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 
 from durarepo.core.errors import SourceError
-from durarepo.policy.contentrules import ContentRules
+from durarepo.policy.contentrules import ContentRules, may_be_wide
 from durarepo.policy.scanning import Engine, shared_rules
 
 RE2 = "re2"
@@ -24,13 +25,15 @@ Find = Callable[[bytes], Sequence[int]]
 class _Engine:
     """An engine: a name and a way to look for each of the two lists of probes."""
 
-    def __init__(self, name: str, find: Find, find_configuration: Find) -> None:
+    def __init__(self, name: str, find: Find, find_configuration: Find, *, wide: int) -> None:
         self.name = name
         self._find = find
         self._find_configuration = find_configuration
+        self._wide = wide
 
     def candidates(self, data: bytes) -> Sequence[int]:
-        return self._find(data)
+        found = self._find(data)
+        return (*found, self._wide) if may_be_wide(data) else found
 
     def configuration_candidates(self, data: bytes) -> Sequence[int]:
         return self._find_configuration(data)
@@ -57,6 +60,14 @@ def open_engine(name: str = "") -> Engine:
         return _checked(_re2(rules), rules)
     except ImportError:
         raise _refused("google-re2 is not installed") from None
+
+
+def usual_engine() -> str | None:
+    """Return the name of the engine that `open_engine` takes, without compiling; None for none."""
+    for name, package in ((HYPERSCAN, "hyperscan"), (RE2, "re2")):
+        if find_spec(package) is not None:
+            return name
+    return None
 
 
 def _refused(why: str) -> SourceError:
@@ -101,9 +112,10 @@ def _re2(rules: ContentRules) -> Engine:
         return find
 
     try:
-        return _Engine(RE2, finder(rules.probes), finder(rules.configuration_probes))
+        find, find_configuration = finder(rules.probes), finder(rules.configuration_probes)
     except re2.error as error:
         raise _refused("the table of rules is damaged") from error
+    return _Engine(RE2, find, find_configuration, wide=rules.wide)
 
 
 def _hyperscan(rules: ContentRules) -> Engine:
@@ -126,6 +138,7 @@ def _hyperscan(rules: ContentRules) -> Engine:
         return find
 
     try:
-        return _Engine(HYPERSCAN, finder(rules.probes), finder(rules.configuration_probes))
+        find, find_configuration = finder(rules.probes), finder(rules.configuration_probes)
     except hyperscan.error as error:
         raise _refused("the table of rules is damaged") from error
+    return _Engine(HYPERSCAN, find, find_configuration, wide=rules.wide)

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from durarepo.policy.contentrules import (
+    CONTEXT_BYTES,
+    MATCH_MAX_BYTES,
     REACH_BYTES,
     START_BYTES,
     ContentRules,
@@ -19,14 +21,14 @@ from durarepo.policy.contentrules import (
 )
 from durarepo.policy.rules import Scope
 
-MATCH_MAX_BYTES = 16 * 1024
-"""No pattern matches more."""
-
 OVERLAP_BYTES = MATCH_MAX_BYTES + 2 * REACH_BYTES
 WINDOW_BYTES = 1024 * 1024
 """Smaller pieces are put together before they are looked at."""
 
 _OWN_BYTES = MATCH_MAX_BYTES + REACH_BYTES
+
+_BLOCK_BYTES = 32 * 1024
+"""Where an engine saw something in a window, it is asked again for parts of this length."""
 
 
 class Engine(Protocol):
@@ -147,10 +149,24 @@ class Scan:
     def _confirm_all(
         self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
     ) -> None:
+        if self._rules.wide in candidates:
+            self._look_wide(window)
+        if not candidates:
+            return
+        if stop - start <= 2 * _BLOCK_BYTES:
+            self._confirm_each(candidates, window, start=start, stop=stop)
+            return
+        # To confirm costs fifty times what the engine does, so only where it saw something.
+        for at in range(start, stop, _BLOCK_BYTES):
+            end = min(stop, at + _BLOCK_BYTES)
+            block = window[max(0, at - CONTEXT_BYTES) : end + MATCH_MAX_BYTES + CONTEXT_BYTES]
+            self._confirm_each(self._engine.candidates(block), window, start=at, stop=end)
+
+    def _confirm_each(
+        self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
+    ) -> None:
         for number in candidates:
-            if number == self._rules.wide:
-                self._look_wide(window)
-            else:
+            if number != self._rules.wide:
                 self._confirm(number, window, start=start, stop=stop)
 
     def _confirm(self, number: int, window: bytes, *, start: int, stop: int) -> None:

@@ -21,13 +21,18 @@ from durarepo.format.manifest import (
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.tally import Tally
 
-_POLICY_VERSION = "0"
 _LEDGER_SPARE_BYTES = 4096
 _LEDGER_PART_BYTES = MIB // 2
 
 
 def compose_nested(
-    tally: Tally, sink: ChunkSink, *, roots: tuple[Root, ...], set_hash: bytes, configuration: bytes
+    tally: Tally,
+    sink: ChunkSink,
+    *,
+    roots: tuple[Root, ...],
+    set_hash: bytes,
+    configuration: bytes,
+    policy: str,
 ) -> Nested:
     """Return the nested part of a run's manifest; a long ledger is put as chunks.
 
@@ -37,6 +42,7 @@ def compose_nested(
     roots: the roots as they were kept.
     set_hash: integrity hash of the component ``files``.
     configuration: the text of stream.toml.
+    policy: version of the policy that judged.
     """
     files = Component(
         kind="files",
@@ -56,7 +62,7 @@ def compose_nested(
             ("system", f"{platform.system()} {platform.release()}"),
         ),
         epoch_facts=(),
-        policy=_POLICY_VERSION,
+        policy=policy,
     )
 
 

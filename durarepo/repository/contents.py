@@ -1,34 +1,34 @@
 """One file of the source turned into an entry and the chunks of its content.
 
 Small files are one chunk, databases are captured through SQLite and cut at their pages, the
-rest is cut by content. Nothing here knows about directories or what was kept before.
-Source: spec/format.md 4 and 6.3, spec/cli.md (omissions). Start at `FileKeeper.keep`.
+rest is cut by content. Nothing is hashed, cut or put before the policy has judged the very
+bytes. Nothing here knows about directories or what was kept before.
+Source: spec/format.md 4 and 6.3, spec/exclusion.md, spec/cli.md (omissions).
+Start at `FileKeeper.keep`.
 """
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 
-from durarepo.chunking.chunker import Cut, average_for, cut_pages, cut_windows
-from durarepo.core.entries import ChunkList, Consistency, Entry, Run
-from durarepo.core.errors import RunError, SourceError, VanishedError
-from durarepo.core.limits import (
-    LIST_MAX_DEPTH,
-    MIB,
-    READ_WINDOW_BYTES,
-    WHOLE_FILE_MAX_BYTES,
-    XATTR_INLINE_BYTES,
-)
+from durarepo.chunking.chunker import average_for, cut_pages, cut_windows
+from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
+from durarepo.core.errors import SourceError, VanishedError
+from durarepo.core.limits import READ_WINDOW_BYTES, WHOLE_FILE_MAX_BYTES, XATTR_INLINE_BYTES
 from durarepo.core.names import FileHash
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Component
-from durarepo.format.tree import encode_list
+from durarepo.policy.decide import Judged
+from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.chunks import ChunkSink
+from durarepo.repository.exclusion import Exclusion
+from durarepo.repository.largefiles import LargeFiles
+from durarepo.repository.storing import Content, Storing
 from durarepo.source.metadata import MetadataReader, Unread
-from durarepo.source.reading import Segment, SmallRead, capture, read_small
+from durarepo.source.reading import Segment, SmallRead, read_small
+from durarepo.source.sqliteclean import RULE_UNREADABLE, clean_file
 from durarepo.source.sqlitestate import (
     Damaged,
     DatabaseCopy,
@@ -38,14 +38,20 @@ from durarepo.source.sqlitestate import (
 )
 from durarepo.store.atomic import store_error
 
-_LIST_RUNS_MAX = 256
-_LIST_CUT_LEAST, _LIST_CUT_GREATEST, _LIST_CUT_MASK = 32, 1024, 0x7F
-_ZEROS = bytes(MIB)
 _SAMPLE_BYTES = 16
 _CHUNKS_IN_OBJECT = 8
 """A chunk is at most four times the average long, so that two fit into an object."""
 
 SQLITE_KIND = "sqlite"
+_DATABASE = b"database"
+"""The name under which the bytes of a damaged database are judged: of no certain form."""
+
+RULE_UNSTABLE, RULE_UNSCANNABLE = "unstable", "unscannable"
+"""Why a file that should have been kept was not: its bytes could not be scanned safely."""
+
+_READ_STAGE = "read"
+Redacted = tuple[tuple[str, int], ...]
+"""Rules by which values were taken out, and how many by each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,8 @@ class Kept:
     """A file as it was kept.
 
     ``owners`` are what its content and attributes need; ``omission`` says why it counts as
-    one, or is empty; ``database`` is the component that it makes, if it is one.
+    one, or is empty; ``database`` is the component that it makes, if it is one; ``redacted``
+    is what was taken out.
     """
 
     entry: Entry
@@ -61,19 +68,40 @@ class Kept:
     quiet: bool = True
     omission: str = ""
     database: Component | None = None
+    redacted: Redacted = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    runs: list[Run]
-    owners: set[int]
+class Withheld:
+    """A name of which nothing is kept, and why.
+
+    ``quiet`` says that the same file need not be judged again; ``is_omission`` that it should
+    have been kept; ``is_database`` that what lies beside it may be its sidecars.
+    """
+
+    rule: str
+    stage: str
+    quiet: bool = False
+    is_omission: bool = False
+    is_database: bool = False
+
+    @property
+    def omission(self) -> str:
+        """Why it counts as an omission; empty if it does not."""
+        return self.rule if self.is_omission else ""
 
 
 class FileKeeper:
     """Keeps files one after the other for one run."""
 
     def __init__(
-        self, sink: ChunkSink, *, cut_key: bytes, work: WorkFolderProtocol, object_limit: int
+        self,
+        sink: ChunkSink,
+        *,
+        cut_key: bytes,
+        work: WorkFolderProtocol,
+        object_limit: int,
+        exclusion: Exclusion,
     ) -> None:
         """Prepare.
 
@@ -82,25 +110,42 @@ class FileKeeper:
             cut_key: the ``cut`` subkey.
             work: where database copies are made.
             object_limit: greatest size of a stored object in bytes; every chunk fits into half.
+            exclusion: judges all content, attributes and targets of links.
         """
-        self.is_spent: Callable[[], bool] = lambda: False
+        self.exclusion = exclusion
         self._sink = sink
+        self._storing = Storing(sink)
+        self._large = LargeFiles(self._storing, exclusion)
         self._average_most = 1 << (object_limit // _CHUNKS_IN_OBJECT).bit_length() - 1
         self._cut_key = cut_key
         self._work = work
+        self._judge = exclusion.judge
         self._metadata = MetadataReader()
+
+    @property
+    def is_spent(self) -> Callable[[], bool]:
+        """Asked whether the time is over, also within a large file."""
+        return self._storing.is_spent
+
+    @is_spent.setter
+    def is_spent(self, asked: Callable[[], bool]) -> None:
+        self._storing.is_spent = asked
 
     def describe(
         self, dirfd: int, name: bytes, stat: os.stat_result, *, file_system: bytes
-    ) -> Kept:
+    ) -> Kept | Withheld:
         """Return the entry of anything but a file, without tree."""
         told = self._metadata.describe(dirfd, name, stat, file_system=file_system)
+        target = told.entry.target
+        if target is not None and self.exclusion.contents.holds_secret(target):
+            judged = self._judge(b"target", target)
+            return Withheld(rule=judged.rule, stage=Stage.CONTENT, quiet=True)
         return self._with_xattrs(told.entry, told.unread, set())
 
     def keep(
         self, dirfd: int, listed: tuple[bytes, os.stat_result], *, path: bytes, file_system: bytes
-    ) -> Kept:
-        """Return a regular file as it was kept.
+    ) -> Kept | Withheld:
+        """Return a regular file as it was kept, or why nothing of it is.
 
         Args:
             dirfd: descriptor of its directory.
@@ -118,47 +163,75 @@ class FileKeeper:
         if stat.st_size <= WHOLE_FILE_MAX_BYTES:
             read = read_small(dirfd, name, stat)
             if read.quiet and not is_sqlite(read.data):
-                return self._keep_small(dirfd, name, read, file_system)
+                return self._keep_small(dirfd, path, read, file_system)
         if self._is_database(dirfd, name, stat):
             return self._keep_database(dirfd, listed, path, file_system)
-        return self._keep_large(dirfd, listed, file_system)
+        return self._keep_large(dirfd, listed, path, file_system)
 
-    def _keep_small(self, dirfd: int, name: bytes, read: SmallRead, file_system: bytes) -> Kept:
+    def _keep_small(
+        self, dirfd: int, path: bytes, read: SmallRead, file_system: bytes
+    ) -> Kept | Withheld:
+        judged, data = self._judge(path, read.data), read.data
+        if judged.decision is Decision.EXCLUDE:
+            return _left_out(judged, quiet=True)
+        if judged.data is not None:
+            data = judged.data
         owners: set[int] = set()
         digest: FileHash | None = None
-        if read.data:
-            digest = FileHash(hashlib.sha256(read.data).digest())
-            owners.add(self._sink.put(ChunkKind.DATA, read.data, digest)[1])
+        if data:
+            digest = FileHash(hashlib.sha256(data).digest())
+            owners.add(self._sink.put(ChunkKind.DATA, data, digest)[1])
         told = self._metadata.describe(
-            dirfd, name, read.stat, file_system=file_system, sha256=digest
+            dirfd, path.rpartition(b"/")[2], read.stat, file_system=file_system, sha256=digest
         )
-        return self._with_xattrs(told.entry, told.unread, owners)
+        entry = told.entry
+        if data is not read.data:
+            entry = _redacted(replace(entry, size=len(data)), judged.rules)
+        kept = self._with_xattrs(entry, told.unread, owners)
+        return kept if not judged.rule else _by_policy(kept, judged)
 
     def _is_database(self, dirfd: int, name: bytes, stat: os.stat_result) -> bool:
         if stat.st_size < _SAMPLE_BYTES:
             return False
         return is_sqlite(first_bytes(dirfd, name))
 
+    # --- large files ---
+
     def _keep_large(
-        self, dirfd: int, listed: tuple[bytes, os.stat_result], file_system: bytes
-    ) -> Kept:
-        name, average = listed[0], min(average_for(listed[1].st_size), self._average_most)
+        self,
+        dirfd: int,
+        listed: tuple[bytes, os.stat_result],
+        path: bytes,
+        file_system: bytes,
+    ) -> Kept | Withheld:
+        """Keep a file that is judged under ``path``, which says its form."""
+        name, stat = listed
+        average = min(average_for(stat.st_size), self._average_most)
         cut = partial(cut_windows, average=average, cut_key=self._cut_key)
-        captured = capture(dirfd, name, partial(self._consume, cut))
+        captured = self._large.take(dirfd, listed, path, cut)
+        if captured is None:
+            return Withheld(rule=RULE_UNSTABLE, stage=_READ_STAGE, is_omission=True)
+        stored, quiet = captured.result, captured.consistency is Consistency.QUIET
+        if stored.judged.decision is Decision.EXCLUDE:
+            return _left_out(stored.judged, quiet=quiet)
         told = self._metadata.describe(dirfd, name, captured.stat, file_system=file_system)
         entry = replace(
             told.entry,
-            size=captured.size,
-            sha256=captured.sha256 if captured.size else None,
+            size=stored.size,
+            sha256=stored.sha256 if stored.size else None,
             consistency=captured.consistency,
         )
-        changed = captured.consistency is Consistency.CHANGED
-        kept = self._with_content(entry, told.unread, captured.result)
-        return replace(
+        if stored.is_redacted:
+            entry = _redacted(entry, stored.judged.rules)
+        kept = self._with_content(entry, told.unread, stored.content)
+        kept = replace(
             kept,
-            quiet=captured.consistency is Consistency.QUIET,
-            omission="changed" if changed else kept.omission,
+            quiet=quiet and kept.quiet,
+            omission="changed" if captured.consistency is Consistency.CHANGED else kept.omission,
         )
+        return _by_policy(kept, stored.judged) if stored.judged.rule else kept
+
+    # --- databases ---
 
     def _keep_database(
         self,
@@ -166,27 +239,48 @@ class FileKeeper:
         listed: tuple[bytes, os.stat_result],
         path: bytes,
         file_system: bytes,
-    ) -> Kept:
-        name = listed[0]
+    ) -> Kept | Withheld:
         copy = self._copied(path)
         if isinstance(copy, Damaged):
-            kept = self._keep_large(dirfd, listed, file_system)
-            entry = replace(kept.entry, consistency=Consistency.DAMAGED_DATABASE)
-            return replace(kept, entry=entry, quiet=False, omission=f"database-{copy.reason}")
+            return self._keep_damaged(dirfd, listed, copy, file_system)
+        taken = copy.path
         try:
+            done = clean_file(copy.path, listed[0], self.exclusion.contents, work=self._work)
+            taken, judged = done.path, done.cleaned.judged
+            if judged.decision is Decision.EXCLUDE:
+                return _left_out_database(judged)
+            copy = replace(copy, path=taken, size=done.size, page_count=done.size // copy.page_size)
             cut = partial(cut_pages, page_bytes=copy.page_size)
-            digest, content = self._consume(cut, _segments_of(copy.path, copy.size))
+            digest, content = self._storing.consume(
+                cut, self._storing.timed(_segments_of(taken, copy.size))
+            )
         finally:
-            self._work.discard(copy.path)
-        told = self._metadata.describe(dirfd, name, copy.stat, file_system=file_system)
+            self._work.discard(taken)
+        told = self._metadata.describe(dirfd, listed[0], copy.stat, file_system=file_system)
         entry = replace(
             told.entry,
             size=copy.size,
             sha256=digest,
             consistency=Consistency.SQLITE_BACKUP,
         )
+        if judged.decision is Decision.REDACT:
+            entry = _redacted(entry, judged.rules)
         kept = self._with_content(entry, told.unread, content)
-        return replace(kept, database=_component(path, digest, copy))
+        redacted = kept.redacted + done.cleaned.rows
+        return replace(kept, database=_component(path, digest, copy), redacted=redacted)
+
+    def _keep_damaged(
+        self,
+        dirfd: int,
+        listed: tuple[bytes, os.stat_result],
+        damaged: Damaged,
+        file_system: bytes,
+    ) -> Kept | Withheld:
+        kept = self._keep_large(dirfd, listed, _DATABASE, file_system)
+        if isinstance(kept, Withheld):
+            return replace(kept, is_database=True)
+        entry = replace(kept.entry, consistency=Consistency.DAMAGED_DATABASE)
+        return replace(kept, entry=entry, quiet=False, omission=f"database-{damaged.reason}")
 
     def _copied(self, path: bytes) -> DatabaseCopy | Damaged:
         try:
@@ -196,62 +290,52 @@ class FileKeeper:
         except SourceError:  # of a file beside it, perhaps: its own bytes may be readable
             return Damaged(reason="unreadable")
 
-    def _consume(self, cut: Cut, segments: Iterable[Segment]) -> tuple[FileHash, _Content]:
-        digest = hashlib.sha256()
-        content = _Content(runs=[], owners=set())
-        for is_hole, group in groupby(segments, key=lambda one: one.data is None):
-            if is_hole:
-                length = sum(_hashed_hole(one.length, digest.update) for one in group)
-                content.runs.append(Run(length, None))
-            else:
-                for piece in cut(self._timed(_hashed(group, digest.update))):
-                    chunk, owner = self._sink.put(ChunkKind.DATA, piece)
-                    content.owners.add(owner)
-                    content.runs.append(Run(len(piece), chunk))
-        return FileHash(digest.digest()), content
-
-    def _timed(self, windows: Iterator[bytes]) -> Iterator[bytes]:
-        for window in windows:
-            if self.is_spent():
-                raise RunError("budget", "the time budget was spent within a large file")
-            yield window
-
-    def _with_content(self, entry: Entry, unread: tuple[Unread, ...], content: _Content) -> Kept:
+    def _with_content(self, entry: Entry, unread: tuple[Unread, ...], content: Content) -> Kept:
         runs, owners = content.runs, content.owners
         if len(runs) > 1 or (runs and runs[0].chunk is None):
-            entry = replace(entry, content=self.store_list(runs, owners))
+            entry = replace(entry, content=self._storing.store_list(runs, owners))
         return self._with_xattrs(entry, unread, owners)
 
-    def store_list(self, runs: list[Run], owners: set[int]) -> ChunkList:
-        """Return a list of runs that is short enough to stand in an entry; add what it needs."""
-        depth = 0
-        while len(runs) > _LIST_RUNS_MAX and depth < LIST_MAX_DEPTH:
-            above: list[Run] = []
-            for part in _cut_runs(runs):
-                plaintext = encode_list(ChunkList(depth, tuple(part)))
-                chunk, owner = self._sink.put(ChunkKind.LIST, plaintext)
-                owners.add(owner)
-                above.append(Run(sum(run.length for run in part), chunk))
-            runs, depth = above, depth + 1
-        return ChunkList(depth, tuple(runs))
-
     def _with_xattrs(self, entry: Entry, unread: tuple[Unread, ...], owners: set[int]) -> Kept:
+        redacted: Redacted = ()
+        if entry.xattrs:
+            entry, redacted = self._without_secrets(entry)
         if entry.xattrs and any(
             len(value) > XATTR_INLINE_BYTES for _, value in entry.xattrs if type(value) is bytes
         ):
             entry = replace(
                 entry,
-                xattrs=tuple((name, self._outside(value, owners)) for name, value in entry.xattrs),
+                xattrs=tuple(
+                    (name, self._storing.outside(value, owners)) for name, value in entry.xattrs
+                ),
             )
         omission = "" if not unread else f"xattr-{unread[0].reason}"
-        return Kept(entry=entry, owners=tuple(owners), quiet=not unread, omission=omission)
+        return Kept(
+            entry=entry,
+            owners=tuple(owners),
+            quiet=not unread,
+            omission=omission,
+            redacted=redacted,
+        )
 
-    def _outside(self, value: bytes | ChunkList, owners: set[int]) -> bytes | ChunkList:
-        if isinstance(value, ChunkList) or len(value) <= XATTR_INLINE_BYTES:
-            return value
-        chunk, owner = self._sink.put(ChunkKind.DATA, value)
-        owners.add(owner)
-        return ChunkList(0, (Run(len(value), chunk),))
+    def _without_secrets(self, entry: Entry) -> tuple[Entry, Redacted]:
+        """Leave out each attribute whose name or value holds a secret."""
+        policy = self.exclusion.contents
+        kept: list[tuple[bytes, bytes | ChunkList]] = []
+        rules: list[str] = []
+        for name, value in entry.xattrs:
+            data = name if isinstance(value, ChunkList) else b"%s\n%s" % (name, value)
+            judged = policy.judge(b"attribute", data)
+            if judged.decision is Decision.INCLUDE:
+                kept.append((name, value))
+            else:
+                rules.append(judged.rule)
+        if not rules:
+            return entry, ()
+        entry = replace(entry, xattrs=tuple(kept))
+        if entry.type is FileType.FILE:
+            entry = replace(entry, redactions=tuple(sorted({*entry.redactions, *rules})))
+        return entry, tuple((rule, rules.count(rule)) for rule in sorted(set(rules)))
 
 
 def first_bytes(dirfd: int | None, name: bytes) -> bytes:
@@ -299,27 +383,25 @@ def _segments_of(path: bytes, size: int) -> Iterator[Segment]:
         raise store_error(error, "read the database copy", path) from error
 
 
-def _hashed(segments: Iterable[Segment], update: Callable[[bytes], None]) -> Iterator[bytes]:
-    for one in segments:
-        if one.data is not None:
-            update(one.data)
-            yield one.data
+def _left_out(judged: Judged, *, quiet: bool) -> Withheld:
+    return Withheld(rule=judged.rule, stage=str(judged.stage or Stage.CONTENT), quiet=quiet)
 
 
-def _hashed_hole(length: int, update: Callable[[bytes], None]) -> int:
-    for at in range(0, length, MIB):
-        update(_ZEROS[: length - at])
-    return length
+def _left_out_database(judged: Judged) -> Withheld:
+    if judged.rule == RULE_UNREADABLE:
+        return Withheld(
+            rule=RULE_UNSCANNABLE, stage=_READ_STAGE, is_omission=True, is_database=True
+        )
+    return replace(_left_out(judged, quiet=True), is_database=True)
 
 
-def _cut_runs(runs: list[Run]) -> Iterator[list[Run]]:
-    """Yield runs in parts, cut where an id says so, so that a small change moves few cuts."""
-    part: list[Run] = []
-    for run in runs:
-        part.append(run)
-        ends = run.chunk is not None and run.chunk[0] & _LIST_CUT_MASK == 0
-        if len(part) >= _LIST_CUT_GREATEST or (ends and len(part) >= _LIST_CUT_LEAST):
-            yield part
-            part = []
-    if part:
-        yield part
+def _redacted(entry: Entry, rules: tuple[str, ...]) -> Entry:
+    """Mark an entry; its other names may not be redacted alike, so it is a file of its own."""
+    return replace(entry, redactions=rules, link_group=None)
+
+
+def _by_policy(kept: Kept, judged: Judged) -> Kept:
+    """Tell what the policy did: values were taken out, or a reviewed entry keeps a header."""
+    if judged.decision is Decision.INCLUDE:
+        return replace(kept, quiet=False)  # the entry ends some day, or may be taken back
+    return replace(kept, redacted=((judged.rule, max(judged.count, 1)), *kept.redacted))

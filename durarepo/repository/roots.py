@@ -18,6 +18,7 @@ from durarepo.repository.repository import Repository
 from durarepo.repository.scratch_place import can_sync_disk, sync_disk
 from durarepo.source.mounts import MountTable
 from durarepo.source.opening import open_root
+from durarepo.source.pathjudge import PathJudge
 from durarepo.source.walk import Enter, WalkRules, walk
 
 MOUNT_FACT = "mount:"
@@ -31,8 +32,15 @@ _LIKELY_RATIO = 4
 class Roots:
     """The roots of one repository."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, *, paths: PathJudge) -> None:
+        """Prepare.
+
+        Args:
+            repository: names the roots.
+            paths: the path rules, asked of every name before anything is opened.
+        """
         self._repository = repository
+        self._paths = paths
 
     def check(self, mounts: MountTable) -> None:
         """Refuse to begin where a root cannot be what it was declared to be.
@@ -94,10 +102,14 @@ class Roots:
 
     def rules(self, root: RootConfig) -> WalkRules:
         """Return what the walk of a root leaves out."""
+        paths, places = self._paths, self._repository.places
         operator = PatternRule(root.path, exclude=root.exclude, include=root.include)
-        places = self._repository.places
+
+        def by_either(folder: bytes, name: bytes, found: os.stat_result) -> str | None:
+            return paths(folder, name, found) or operator(folder, name)
+
         return WalkRules(
-            is_excluded=(lambda folder, name, _: operator(folder, name)) if root.exclude else None,
+            is_excluded=by_either if root.exclude else paths,
             one_filesystem=root.one_filesystem,
             own_state=_identities(places.repository, places.state, places.keys),
         )

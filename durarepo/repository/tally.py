@@ -3,6 +3,7 @@
 Source: spec/format.md 7.2 and 7.3, spec/cli.md (omissions). Start at `Tally`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from durarepo.format.canonical import Value, decode, encode
@@ -25,7 +26,7 @@ class Notes:
         if not (self.links or self.lines or self.databases):
             return b""
         lines: list[Value] = [
-            [int(one.kind), one.path, one.rule, one.stage, one.count] for one in self.lines
+            [int(one.kind), _told(one), one.rule, one.stage, one.count] for one in self.lines
         ]
         databases: list[Value] = [
             [
@@ -69,11 +70,26 @@ def _link(value: Value) -> tuple[int, int]:
             raise ValueError("notes of another shape")
 
 
+def _told(line: LedgerLine) -> Value:
+    return line.path.decode() if line.is_keyed else line.path
+
+
 def _line(value: Value) -> LedgerLine:
     match value:
-        case [int() as kind, bytes() as path, str() as rule, str() as stage, int() as count]:
+        case [
+            int() as kind,
+            (bytes() | str()) as path,
+            str() as rule,
+            str() as stage,
+            int() as count,
+        ]:
             return LedgerLine(
-                kind=OmissionClass(kind), path=path, rule=rule, stage=stage, count=count
+                kind=OmissionClass(kind),
+                path=path.encode() if isinstance(path, str) else path,
+                rule=rule,
+                stage=stage,
+                count=count,
+                is_keyed=isinstance(path, str),
             )
         case _:
             raise ValueError("notes of another shape")
@@ -108,9 +124,15 @@ def _pairs(values: list[Value]) -> list[tuple[Value, Value]]:
 
 
 class Tally:
-    """Counts of one run over all roots."""
+    """Counts of one run over all roots, and the only way into its ledger."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, short_id: Callable[[bytes], bytes | None] = lambda _: None) -> None:
+        """Begin with nothing.
+
+        Args:
+            short_id: returns what to tell instead of a path that holds a secret, or None.
+        """
+        self._short_id = short_id
         self.files = 0
         self.dirs = 0
         self.bytes = 0
@@ -132,7 +154,21 @@ class Tally:
 
     def add_line(self, kind: OmissionClass, path: bytes, rule: str, stage: str) -> None:
         """Note one thing that was left out."""
-        self.lines.append(LedgerLine(kind=kind, path=path, rule=rule, stage=stage))
+        self.lines.append(self.line(kind, path, rule, stage))
+
+    def line(
+        self, kind: OmissionClass, path: bytes, rule: str, stage: str, *, count: int = 1
+    ) -> LedgerLine:
+        """Return the line of one thing; a path that holds a secret is told by its short id."""
+        keyed = self._short_id(path)
+        return LedgerLine(
+            kind=kind,
+            path=path if keyed is None else keyed,
+            rule=rule,
+            stage=str(stage),
+            count=count,
+            is_keyed=keyed is not None,
+        )
 
     def count(self, kind: OmissionClass) -> int:
         """Return how many lines there are of a class."""

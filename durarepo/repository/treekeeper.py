@@ -18,7 +18,7 @@ from durarepo.core.names import ChunkId
 from durarepo.core.progress import Progress
 from durarepo.format.canonical import decode
 from durarepo.format.layout import ChunkKind
-from durarepo.format.manifest import OmissionClass, Root
+from durarepo.format.manifest import LedgerLine, OmissionClass, Root
 from durarepo.format.tree import (
     SetHash,
     cut_leaves,
@@ -29,8 +29,9 @@ from durarepo.format.tree import (
     set_value,
 )
 from durarepo.local.catalog import Catalog, DirRow
+from durarepo.policy.rules import Stage
 from durarepo.repository.chunks import ChunkSink, decode_owners, encode_owners
-from durarepo.repository.contents import FileKeeper, Kept, first_bytes
+from durarepo.repository.contents import FileKeeper, Kept, Withheld, first_bytes
 from durarepo.repository.listing import (
     NEVER_EQUAL,
     Line,
@@ -50,6 +51,10 @@ from durarepo.source.sqlitestate import is_sidecar
 from durarepo.source.walk import Enter, Leave, Listed, Trouble, TroubleKind, WalkRules, walk
 
 RULE_SIDECAR = "sqlite-sidecar"
+
+POLICY_FACT = "policy"
+"""The catalogue's fact that names the version of the policy that its directories were judged by."""
+
 _PATH_STAGE, _READ_STAGE, _CONTENT_STAGE = "path", "read", "content"
 
 
@@ -78,6 +83,7 @@ class _Item:
     line: Line
     entry: Entry | None = None
     is_kept_before: bool = False
+    is_database: bool = False
 
 
 @dataclass(slots=True)
@@ -116,7 +122,7 @@ class TreeKeeper:
         """Prepare.
 
         Args:
-            keeper: keeps the files.
+            keeper: keeps the files; what another version of its policy saw is not believed.
             sink: where trees go.
             catalog: what the last complete manifest held; rows of this run are put there.
             tally: what is counted.
@@ -126,6 +132,9 @@ class TreeKeeper:
         self._keeper = keeper
         self._sink = sink
         self._catalog = catalog
+        self._exclusion = keeper.exclusion
+        self._is_same_policy = catalog.fact(POLICY_FACT) == self._exclusion.version.encode()
+        self._reviewed_folders = {os.path.dirname(path) for path in self._exclusion.reviewed}
         self._tally = tally
         self._started_ns = started_ns
         self._progress = progress
@@ -146,7 +155,7 @@ class TreeKeeper:
             StoreError: something could not be stored.
             RunError: ``budget``: the time is spent, and the run is not to be partial.
         """
-        described: Kept | None = None
+        described: Kept | Withheld | None = None
         with closing(walk(path, rules=rules, mounts=mounts)) as events:
             for event in events:
                 if isinstance(event, Enter):
@@ -159,11 +168,12 @@ class TreeKeeper:
                     self._leave(event)
                 else:
                     self._note_trouble(event)
-        if described is None or self._root is None:
+        if not isinstance(described, Kept) or self._root is None:
             raise _root_unreadable(path)
         self._note_moved_in(rules)
         root = self._empty_child() if self._root.tree is None else self._root
         self._note_omission(path, described)
+        self._tally.lines += self._redactions(path, described)
         self._tally.owners.update(described.owners)
         entry = replace(described.entry, name=b"", link_group=None, tree=root.tree)
         return Root(path=path, entry=entry), root.set_hash
@@ -175,6 +185,7 @@ class TreeKeeper:
         row = self._catalog.find_dir(event.path)
         live = row is not None and self._is_live(row.pins)
         same = row is not None and live and row.record == record_of(list(records.items()))
+        same = same and self._is_same_policy and event.path not in self._reviewed_folders
         opened = _Open(
             path=event.path,
             stat=event.stat,
@@ -203,6 +214,7 @@ class TreeKeeper:
         known = {} if opened.row is None else {line.name: line for line in iter_lines(opened.row)}
         for name in known.keys() - records.keys():
             self._catalog.forget_dir(_joined(event.path, name))
+        withheld = self._withheld_before(opened)
         databases: set[bytes] = set()
         for listed in event.names:
             name, found = listed
@@ -211,12 +223,15 @@ class TreeKeeper:
                 opened.items.append(_Item(Line(name, NEVER_EQUAL if young else records[name])))
                 self._note_sidecar(opened, name)
                 continue
+            has_sidecar = self._has_sidecar(name, records)
             item = self._reused(opened, name, known, records)
+            if item is None and not has_sidecar:
+                item = self._still_withheld(opened, known.get(name), records, withheld)
             if item is None:
                 item = self._item_of(event, opened, listed, known.get(name))
             if item is None:
                 continue
-            if self._has_sidecar(name, records) and _is_database(item):
+            if has_sidecar and _is_database(item):
                 databases.add(name)
             opened.items.append(item)
 
@@ -232,16 +247,45 @@ class TreeKeeper:
         return NEVER_EQUAL if is_young(found, self._started_ns) else record
 
     def _note_sidecar(self, opened: _Open, name: bytes) -> None:
-        self._tally.add_line(
-            OmissionClass.EXCLUSION, _joined(opened.path, name), RULE_SIDECAR, _CONTENT_STAGE
+        opened.notes.lines.append(
+            self._tally.line(
+                OmissionClass.EXCLUSION, _joined(opened.path, name), RULE_SIDECAR, _CONTENT_STAGE
+            )
         )
-        opened.notes.lines.append(self._tally.lines.pop())
 
     @staticmethod
     def _has_sidecar(name: bytes, records: Mapping[bytes, bytes]) -> bool:
         return (
             name + b"-wal" in records or name + b"-shm" in records or name + b"-journal" in records
         )
+
+    def _withheld_before(self, opened: _Open) -> dict[bytes, LedgerLine]:
+        """Return the lines of what the same policy left out of this directory for its content."""
+        if opened.row is None or not opened.row.notes or not self._is_same_policy:
+            return {}
+        return {
+            line.path: line
+            for line in decode_notes(opened.row.notes).lines
+            if line.kind is OmissionClass.EXCLUSION and line.rule != RULE_SIDECAR
+        }
+
+    def _still_withheld(
+        self,
+        opened: _Open,
+        before: Line | None,
+        records: Mapping[bytes, bytes],
+        withheld: Mapping[bytes, LedgerLine],
+    ) -> _Item | None:
+        """Return the line of an unchanged file that was left out, so that it is not read again."""
+        if not withheld or before is None or before.entry:
+            return None
+        path = _joined(opened.path, before.name)
+        if path not in withheld or path in self._exclusion.reviewed:
+            return None
+        if before.record != records[before.name]:
+            return None
+        opened.notes.lines.append(withheld[path])
+        return _Item(before)
 
     def _reused(
         self,
@@ -250,15 +294,15 @@ class TreeKeeper:
         known: Mapping[bytes, Line],
         records: Mapping[bytes, bytes],
     ) -> _Item | None:
-        if is_reusable(name, records[name], known, records):
+        if self._is_same_policy and is_reusable(name, records[name], known, records):
             line = known[name]
             if self._sink.are_live(line.owners):
                 return _Item(line)
             if self._sink.are_there(line.owners):  # rewritten, if it can be read again
                 opened.spare[name] = line
         resumed = self.resumed.get(_joined(opened.path, name))
-        if resumed is not None and resumed.record == records[name]:
-            return _Item(Line(name, resumed.record, resumed.entry, resumed.owners))
+        if resumed is not None and resumed.record == self._exclusion.mark(records[name]):
+            return _Item(Line(name, records[name], resumed.entry, resumed.owners))
         return None
 
     def _item_of(
@@ -292,18 +336,38 @@ class TreeKeeper:
         except SourceError as error:
             self._tally.add_line(OmissionClass.OMISSION, path, error.code, _READ_STAGE)
             return _Item(opened.spare[name]) if name in opened.spare else None
+        if isinstance(kept, Withheld) and not kept.is_omission:
+            record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
+            opened.notes.lines.append(
+                self._tally.line(OmissionClass.EXCLUSION, path, kept.rule, kept.stage)
+            )
+            return _Item(Line(name, record), is_database=kept.is_database)
         self._note_omission(path, kept)
         if kept.omission and name in opened.spare:
             return _Item(opened.spare[name])
+        if isinstance(kept, Withheld):
+            return _Item(Line(name, NEVER_EQUAL), is_database=kept.is_database)
+        return self._noted(opened, listed, path, kept)
+
+    def _noted(self, opened: _Open, listed: Listed, path: bytes, kept: Kept) -> _Item:
+        """Return the line of what was kept, after noting what else is to be told of it."""
+        name, found = listed
         if kept.database is not None:
             opened.notes.databases.append(kept.database)
+        opened.notes.lines += self._redactions(path, kept)
         record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
         line = Line(name, record, encode_entry(kept.entry), kept.owners)
         if self.on_file is not None and _is_resumable(kept, record):
-            self.on_file(path, line)
+            self.on_file(path, replace(line, record=self._exclusion.mark(record)))
         return _Item(line, kept.entry)
 
-    def _note_omission(self, path: bytes, kept: Kept) -> None:
+    def _redactions(self, path: bytes, kept: Kept) -> list[LedgerLine]:
+        return [
+            self._tally.line(OmissionClass.REDACTION, path, rule, Stage.STRUCTURED, count=count)
+            for rule, count in kept.redacted
+        ]
+
+    def _note_omission(self, path: bytes, kept: Kept | Withheld) -> None:
         if kept.omission:
             self._tally.add_line(OmissionClass.OMISSION, path, kept.omission, _READ_STAGE)
 
@@ -450,6 +514,12 @@ class TreeKeeper:
                 opened.notes.databases.append(one)
         if opened.is_same or opened.is_taken_over:
             opened.notes.lines += before.lines
+            return
+        opened.notes.lines += [
+            line
+            for line in before.lines
+            if line.kind is OmissionClass.REDACTION and line.path[prefix:] in reused
+        ]
 
     def _settled(self, item: _Item, opened: _Open) -> tuple[Line, Entry | None]:
         line, entry = item.line, item.entry
@@ -539,12 +609,15 @@ def _root_unreadable(path: bytes) -> SourceError:
 def _is_resumable(kept: Kept, record: bytes) -> bool:
     """Return whether the record alone tells a later run that the file is unchanged.
 
-    It does not for a database: what was committed to its log does not show in its main file.
+    It does not for a database: what was committed to its log does not show in its main file; and
+    how much was taken out of a file does not show in its entry.
     """
     is_file = kept.entry.type is FileType.FILE
-    return is_file and record != NEVER_EQUAL and kept.database is None
+    return is_file and record != NEVER_EQUAL and kept.database is None and not kept.redacted
 
 
 def _is_database(item: _Item) -> bool:
+    if not item.line.entry:
+        return item.is_database
     entry = item.entry if item.entry is not None else parse_entry(decode(item.line.entry))
     return entry.consistency is Consistency.SQLITE_BACKUP

@@ -17,6 +17,7 @@ from durarepo.local.journal import Journal
 from durarepo.local.work import WorkFolder
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.contents import FileKeeper
+from durarepo.repository.exclusion import Exclusion
 from durarepo.repository.listing import Line
 from durarepo.repository.rebuild import RowChecker, ensure_packs
 from durarepo.repository.repository import Repository
@@ -46,7 +47,13 @@ class Workbench:
     """Holds the tools of one run; `close` stops the workers of its writer."""
 
     def __init__(
-        self, repository: Repository, standing: Standing, *, journal: Journal, work: WorkFolder
+        self,
+        repository: Repository,
+        standing: Standing,
+        *,
+        exclusion: Exclusion,
+        journal: Journal,
+        work: WorkFolder,
     ) -> None:
         self.standing = standing
         self.journal = journal
@@ -81,6 +88,7 @@ class Workbench:
             cut_key=primitives.derive_subkey(naming, "cut"),
             work=work,
             object_limit=repository.configuration.object_limit,
+            exclusion=exclusion,
         )
         carried = [pack_record(pin) for pin in taken.values()]
         carried += [loose_record(standing.abandoned)] if standing.abandoned else []

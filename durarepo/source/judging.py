@@ -8,9 +8,9 @@ Source: spec/cli.md 4 (exclude test), spec/exclusion.md. Start at `ExclusionTest
 import os
 import sqlite3
 import stat as stat_bits
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from durarepo.core.errors import SelectionError, SourceError
 from durarepo.core.limits import READ_WINDOW_BYTES
@@ -21,6 +21,9 @@ from durarepo.policy.scanner import open_engine
 from durarepo.source.pathjudge import PathJudge
 from durarepo.source.sqliteclean import clean, connect_memory
 from durarepo.source.sqlitestate import is_sqlite
+
+Judge = Callable[[bytes, bytes], Judged]
+"""(path, all bytes) -> what becomes of the file."""
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _MISSING = os.stat_result((stat_bits.S_IFREG, 0, 0, 1, 0, 0, 0, 0, 0, 0))
@@ -44,6 +47,89 @@ class Tested:
         return [row for one in self.rules if (row := find_rule(one)) is not None]
 
 
+class ContentTest:
+    """Judges the content of files where they lie; databases by their main file alone."""
+
+    def __init__(self, policy: ContentPolicy, judge: Judge | None = None) -> None:
+        """Prepare.
+
+        Args:
+            policy: of the engine.
+            judge: judges a file that is in memory; by default ``policy``.
+        """
+        self._policy = policy
+        self._judge = judge or policy.judge
+
+    def judge(self, path: bytes) -> Judged:
+        """Judge what stands at a path; anything but a file is included, and so is nothing.
+
+        Raises:
+            SourceError: ``unreadable``.
+        """
+        try:
+            fd = os.open(path, _OPEN)
+        except FileNotFoundError:
+            return Judged(decision=Decision.INCLUDE)
+        except OSError as error:
+            if stat_bits.S_ISREG(_lstat(path, is_last=True).st_mode):
+                raise _unreadable(error) from error
+            return self._judged_link(path)
+        try:
+            found = os.fstat(fd)
+            if not stat_bits.S_ISREG(found.st_mode):
+                return Judged(decision=Decision.INCLUDE)
+            return self._judged_file(fd, path, found.st_size)
+        except OSError as error:
+            raise _unreadable(error) from error
+        finally:
+            os.close(fd)
+
+    def _judged_link(self, path: bytes) -> Judged:
+        """Judge the target of a link; a pipe or a device has nothing to judge."""
+        try:
+            target = os.readlink(path)
+        except OSError:
+            return Judged(decision=Decision.INCLUDE)
+        if not self._policy.holds_secret(target):
+            return Judged(decision=Decision.INCLUDE)
+        return replace(self._policy.judge(b"target", target), decision=Decision.EXCLUDE)
+
+    def _judged_file(self, fd: int, path: bytes, size: int) -> Judged:
+        if size > MEMORY_MAX_BYTES:
+            scan = self._policy.start_scan()
+            for piece in _pieces(fd):
+                scan.feed(piece)
+            return self._policy.judge_scanned(path, scan.finish())
+        return self.judge_data(path, b"".join(_pieces(fd)))
+
+    def judge_data(self, path: bytes, data: bytes) -> Judged:
+        """Judge all bytes of a file that would lie at a path."""
+        if is_sqlite(data):
+            return self._judged_database(data, path)
+        return self._judge(path, data)
+
+    def _judged_database(self, data: bytes, path: bytes) -> Judged:
+        raw = self._policy.judge(b"database", data)
+        try:
+            with closing(connect_memory(data)) as connection:
+                cleaned = clean(connection, os.path.basename(path), self._policy)
+                if cleaned.judged.decision is Decision.EXCLUDE:
+                    is_out = raw.decision is Decision.EXCLUDE
+                    return raw if is_out else cleaned.judged
+                if cleaned.judged.decision is Decision.INCLUDE:
+                    if raw.decision is Decision.INCLUDE:
+                        return cleaned.judged
+                    connection.execute("VACUUM")
+                again = self._policy.judge(b"database", connection.serialize())
+        except sqlite3.Error:
+            return raw
+        if again.decision is Decision.EXCLUDE:
+            return again
+        if cleaned.judged.decision is Decision.REDACT:
+            return cleaned.judged
+        return replace(raw, decision=Decision.REDACT, stage=Stage.STRUCTURED, count=1)
+
+
 class ExclusionTest:
     """Judges paths as a snapshot of one root would."""
 
@@ -60,6 +146,7 @@ class ExclusionTest:
         self._root = os.path.realpath(root)
         self._walked = os.path.abspath(root)
         self._policy = ContentPolicy(open_engine(engine))
+        self._contents = ContentTest(self._policy)
         self._judge = PathJudge([self._root], home=self._root, contents=self._policy)
 
     def judge(self, path: bytes) -> Tested:
@@ -76,8 +163,8 @@ class ExclusionTest:
             real = os.path.realpath(os.path.join(self._root, below))
             rule = self._rule_of_real(real)
         if rule is not None:
-            return self._tested(walked, _by_path(rule))
-        return self._tested(walked, self._content(os.path.join(self._root, below)))
+            return self._tested(walked, by_path(rule))
+        return self._tested(walked, self._contents.judge(os.path.join(self._root, below)))
 
     def _below(self, path: bytes) -> bytes:
         for root in (self._walked, self._root):
@@ -108,61 +195,24 @@ class ExclusionTest:
         folder, _, name = real.rpartition(b"/")
         return self._judge(folder or b"/", name, _lstat(real, is_last=True))
 
-    def _content(self, path: bytes) -> Judged:
-        try:
-            fd = os.open(path, _OPEN)
-        except FileNotFoundError:
-            return Judged(decision=Decision.INCLUDE)
-        except OSError as error:
-            if stat_bits.S_ISREG(_lstat(path, is_last=True).st_mode):
-                raise _unreadable(error) from error
-            return Judged(decision=Decision.INCLUDE)  # a link or a pipe is recorded, never read
-        try:
-            found = os.fstat(fd)
-            if not stat_bits.S_ISREG(found.st_mode):
-                return Judged(decision=Decision.INCLUDE)
-            return self._judged_file(fd, path, found.st_size)
-        except OSError as error:
-            raise _unreadable(error) from error
-        finally:
-            os.close(fd)
-
-    def _judged_file(self, fd: int, path: bytes, size: int) -> Judged:
-        if size > MEMORY_MAX_BYTES:
-            scan = self._policy.start_scan()
-            for piece in _pieces(fd):
-                scan.feed(piece)
-            return self._policy.judge_scanned(path, scan.finish())
-        data = b"".join(_pieces(fd))
-        if is_sqlite(data):
-            return self._judged_database(data, path)
-        return self._policy.judge(path, data)
-
-    def _judged_database(self, data: bytes, path: bytes) -> Judged:
-        raw = self._policy.judge(b"database", data)
-        try:
-            with closing(connect_memory(data)) as connection:
-                cleaned = clean(connection, os.path.basename(path), self._policy)
-                if cleaned.judged.decision is not Decision.REDACT:
-                    is_out = raw.decision is Decision.EXCLUDE
-                    return raw if is_out else cleaned.judged
-                again = self._policy.judge(b"database", connection.serialize())
-        except sqlite3.Error:
-            return raw
-        return again if again.decision is Decision.EXCLUDE else cleaned.judged
-
     def _tested(self, path: bytes, judged: Judged) -> Tested:
-        return Tested(
-            path=self._policy.shown_path(path),
-            decision=judged.decision,
-            rule=judged.rule,
-            stage=judged.stage,
-            rules=judged.rules or ((judged.rule,) if judged.rule else ()),
-            is_waivable=judged.is_waivable,
-        )
+        return tested(self._policy, path, judged)
 
 
-def _by_path(rule: str) -> Judged:
+def tested(policy: ContentPolicy, path: bytes, judged: Judged) -> Tested:
+    """Return what is told of a path: a credential in it is not shown."""
+    return Tested(
+        path=policy.shown_path(path),
+        decision=judged.decision,
+        rule=judged.rule,
+        stage=judged.stage,
+        rules=judged.rules or ((judged.rule,) if judged.rule else ()),
+        is_waivable=judged.is_waivable,
+    )
+
+
+def by_path(rule: str) -> Judged:
+    """Return the judgement of a path rule."""
     return Judged(decision=Decision.EXCLUDE, rule=rule, stage=Stage.PATH, rules=(rule,))
 
 

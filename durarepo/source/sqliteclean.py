@@ -7,15 +7,22 @@ where a word begins.
 Source: spec/exclusion.md 6; SQLite documentation (VACUUM, secure_delete). Start at `clean`.
 """
 
+import os
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from urllib.parse import quote
 
+from durarepo.core.limits import MIB, READ_WINDOW_BYTES
 from durarepo.policy.database_table import DATABASE_RULES
 from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.names import folded, text_of, undecorated
 from durarepo.policy.rules import DatabaseRule, Decision, Stage
+from durarepo.source.sqlitestate import WorkFolderProtocol
+from durarepo.store.atomic import store_error
 
 _ROWS_AT_ONCE = 256
 _HEADER_WAL = slice(18, 20)
@@ -23,6 +30,17 @@ _HEADER_ROLLBACK = b"\x01\x01"
 _SEPARATOR = b"\n"
 _CELL = b"cell.json"
 """The form of a cell: what holds prose is no JSON, and loses its values all the same."""
+
+RULE_UNREADABLE = "sqlite-unreadable"
+"""Not a rule of the table: the copy cannot be looked through, so it cannot be vouched for."""
+
+_STEPS_AT_ONCE = 10_000
+_LOOK_SECONDS = 120.0
+_LOOK_BYTES_A_SECOND = 2 * MIB
+_VALUE_MOST = 64 * MIB
+
+Compact = Callable[[sqlite3.Connection], None]
+"""Leaves the deleted rows of a copy behind; free pages would still hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +51,25 @@ class Cleaned:
     rows: tuple[tuple[str, int], ...] = ()
 
 
-def clean(connection: sqlite3.Connection, name: bytes, policy: ContentPolicy) -> Cleaned:
+def _vacuum(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("VACUUM")
+
+
+def clean(
+    connection: sqlite3.Connection,
+    name: bytes,
+    policy: ContentPolicy,
+    *,
+    compact: Compact = _vacuum,
+) -> Cleaned:
     """Take logins out of a copy by the rules that its schema and name fit, then scan its cells.
 
     Args:
         connection: to the copy; it is changed and committed.
         name: the name of the source, for the rules that ask.
         policy: judges what the cells hold.
+        compact: how the copy is compacted.
 
     Returns:
         `Decision.INCLUDE` for an untouched copy, `Decision.REDACT` for one that was cleaned,
@@ -48,10 +78,10 @@ def clean(connection: sqlite3.Connection, name: bytes, policy: ContentPolicy) ->
     """
     connection.text_factory = bytes
     try:
-        return _cleaned(connection, name, policy)
-    except sqlite3.Error:
+        return _cleaned(connection, name, policy, compact)
+    except (sqlite3.Error, MemoryError):
         # Its text could quote a value, so only the fact is told.
-        return Cleaned(judged=_left_out("sqlite-unreadable"))
+        return Cleaned(judged=_left_out(RULE_UNREADABLE))
 
 
 def connect_memory(data: bytes) -> sqlite3.Connection:
@@ -63,7 +93,137 @@ def connect_memory(data: bytes) -> sqlite3.Connection:
     return connection
 
 
-def _cleaned(connection: sqlite3.Connection, name: bytes, policy: ContentPolicy) -> Cleaned:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedFile:
+    """What became of a copy in the work folder; ``path`` is where its ``size`` bytes lie now."""
+
+    cleaned: Cleaned
+    path: bytes
+    size: int
+
+
+def clean_file(
+    path: bytes, name: bytes, policy: ContentPolicy, *, work: WorkFolderProtocol
+) -> CleanedFile:
+    """Clean a copy of the work folder and scan the bytes of what is left.
+
+    A copy that nothing is taken out of keeps its bytes. Nothing is written anywhere but into
+    the work folder, and no value is told.
+
+    Args:
+        path: the copy; it is changed, or replaced by another file of ``work``.
+        name: the name of the source.
+        policy: judges cells and bytes.
+        work: where a compacted copy is made.
+
+    Returns:
+        As `clean`; the caller discards the file. Bytes that only free pages hold are left
+        behind with them; where a hit remains the copy is left out.
+
+    Raises:
+        StoreError: the work folder cannot be read or written.
+    """
+    copy = _Copy(path, work)
+    mode = copy.set_header(_HEADER_ROLLBACK)
+    try:
+        with closing(_connect(path)) as connection:
+            _bound(connection, os.stat(path).st_size)
+            cleaned = clean(connection, name, policy, compact=copy.compact)
+            if cleaned.judged.decision is not Decision.EXCLUDE:
+                cleaned = _without_hits_in_pages(cleaned, connection, policy, copy)
+    except sqlite3.Error:
+        cleaned = Cleaned(judged=_left_out(RULE_UNREADABLE))
+    copy.set_header(mode)
+    return CleanedFile(cleaned=cleaned, path=copy.path, size=os.stat(copy.path).st_size)
+
+
+def _without_hits_in_pages(
+    cleaned: Cleaned, connection: sqlite3.Connection, policy: ContentPolicy, copy: "_Copy"
+) -> Cleaned:
+    judged = _scan_pages(policy, copy.path)
+    if judged.decision is Decision.INCLUDE:
+        return cleaned
+    if not copy.is_compacted:
+        try:
+            copy.compact(connection)
+        except sqlite3.Error:
+            return Cleaned(judged=judged)
+        if _scan_pages(policy, copy.path).decision is Decision.INCLUDE:
+            rest = replace(
+                judged, decision=Decision.REDACT, stage=Stage.STRUCTURED, count=1, data=None
+            )
+            return Cleaned(judged=rest, rows=((judged.rule, 1),))
+    return Cleaned(judged=judged)
+
+
+def _scan_pages(policy: ContentPolicy, path: bytes) -> Judged:
+    scan = policy.start_scan()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while data := file.read(READ_WINDOW_BYTES):
+                scan.feed(data)
+    except OSError as error:
+        raise store_error(error, "read the database copy", path) from error
+    return policy.judge_scanned(b"database", scan.finish())
+
+
+class _Copy:
+    """A copy in the work folder, and the compacted one that takes its place."""
+
+    def __init__(self, path: bytes, work: WorkFolderProtocol) -> None:
+        self.path = path
+        self.is_compacted = False
+        self._work = work
+
+    def compact(self, connection: sqlite3.Connection) -> None:
+        """Write the copy anew, into the work folder: a plain VACUUM writes to another place."""
+        compacted = self._work.new_file(".compact")
+        try:
+            connection.execute("VACUUM INTO ?", (os.fsdecode(compacted),))
+        except sqlite3.Error:
+            self._work.discard(compacted)
+            raise
+        self._work.discard(self.path)
+        self.path, self.is_compacted = compacted, True
+
+    def set_header(self, mode: bytes) -> bytes:
+        """Set the journal mode in the header; return what stood there.
+
+        A copy of a database with a write-ahead log would begin a log of its own when it is
+        opened; it is put back before the copy is kept.
+        """
+        try:
+            with open(self.path, "r+b", buffering=0) as file:
+                file.seek(_HEADER_WAL.start)
+                before = file.read(len(mode))
+                if before != mode:
+                    file.seek(_HEADER_WAL.start)
+                    file.write(mode)
+        except OSError as error:
+            raise store_error(error, "write the database copy", self.path) from error
+        return before
+
+
+def _connect(path: bytes) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, isolation_level=None)
+    for pragma in ("journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY"):
+        connection.execute(f"PRAGMA {pragma}")
+    # What a schema may make SQLite evaluate is the database's owner's say, not ours.
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
+    return connection
+
+
+def _bound(connection: sqlite3.Connection, size: int) -> None:
+    """End a look that takes longer than any sound database of ``size`` bytes needs."""
+    until = time.monotonic() + _LOOK_SECONDS + size / _LOOK_BYTES_A_SECOND
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_MOST)
+    connection.set_progress_handler(lambda: int(time.monotonic() > until), _STEPS_AT_ONCE)
+
+
+def _cleaned(
+    connection: sqlite3.Connection, name: bytes, policy: ContentPolicy, compact: Compact
+) -> Cleaned:
     tables = _tables(connection)
     rules = [rule for rule in DATABASE_RULES if _fits(rule, name, tables)]
     for rule in rules:
@@ -74,7 +234,7 @@ def _cleaned(connection: sqlite3.Connection, name: bytes, policy: ContentPolicy)
     connection.commit()
     is_mixed = any("*" not in rule.names for rule in rules)
     if rows or (is_mixed and _has_free_pages(connection)):
-        connection.execute("VACUUM")
+        compact(connection)
     judged = _scan_cells(connection, tables, policy)
     if judged.decision is Decision.EXCLUDE or not rows:
         return Cleaned(judged=judged, rows=rows)

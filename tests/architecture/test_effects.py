@@ -24,6 +24,7 @@ MAY_CREATE = (
     "durarepo/local/work.py",  # working files, named in its journal first
     "durarepo/repository/scratch.py",  # restored files, out of sight until published
     "durarepo/source/sqlitestate.py",  # copies of live databases, in a work folder
+    "durarepo/source/sqliteclean.py",  # the same copies, when logins are taken out of them
 )
 
 RENAMES = {"os.replace", "os.rename", "os.renames", "shutil.move"}

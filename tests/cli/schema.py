@@ -20,7 +20,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _WORDS = {"$schema", "title", "type", "properties", "required", "items", "enum", "const"}
-_WORDS |= {"pattern", "minimum"}
+_WORDS |= {"pattern", "minimum", "maximum"}
 
 
 def check(name: str, message: object) -> None:
@@ -43,8 +43,9 @@ def _check(schema: Json, value: object, where: str) -> None:
         assert value in schema["enum"], f"{where}: {value!r}"
     if isinstance(value, str) and "pattern" in schema:
         assert re.search(str(schema["pattern"]), value), f"{where}: {value!r}"
-    if isinstance(value, (int, float)) and "minimum" in schema:
-        assert value >= float(str(schema["minimum"])), where
+    if isinstance(value, (int, float)):
+        assert value >= float(str(schema.get("minimum", value))), where
+        assert value <= float(str(schema.get("maximum", value))), where
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         for number, one in enumerate(value):
             _check(schema["items"], one, f"{where}[{number}]")  # type: ignore[arg-type]  # a dict

@@ -11,6 +11,7 @@ from typing import TypedDict, Unpack
 import click
 
 from durarepo.core.entries import Entry
+from durarepo.format.manifest import OmissionClass
 from durarepo.operations.archival import SetAside, checkout_archival
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo_cli.command import Command
@@ -19,6 +20,7 @@ from durarepo_cli.context import Session, clock
 from durarepo_cli.output import counted, path_fields, quoted, size_text
 
 _USUAL_PLACE = "\0"
+_SHOWN_MAX = 20
 _PRIVILEGES = {"setuid", "setgid", "sticky", "capabilities"}
 _LOSSES = {
     "owner": "the owner of an entry",
@@ -32,6 +34,8 @@ _LOSSES = {
     "xattr": "an extended attribute",
     "device": "a device",
     "hard-link": "a hard link, a file of its own instead",
+    "excluded": "a file or folder that holds secrets, which no snapshot keeps",
+    "redacted": "values taken out of a file",
 }
 
 
@@ -115,16 +119,39 @@ def _tell(session: Session, done: CheckedOut, *, is_dry: bool, keeps_privileges:
                 "epoch": done.epoch,
                 "requires_restart": done.requires_restart,
                 "not_restored": dict(done.not_restored),
+                "reprovision": [
+                    {
+                        **path_fields("path", line.path),
+                        "rule": line.rule,
+                        "is_redacted": line.kind is OmissionClass.REDACTION,
+                    }
+                    for line in done.reprovision
+                ],
             }
         )
         return
     what = f"{counted(done.files, 'file')}, {size_text(done.bytes)}, of manifest {done.sequence}"
     if is_dry:
         output.line(f"would restore {what} into {quoted(done.destination)}")
+        _tell_secrets(session, done)
         return
     output.line(f"restored {what} into {quoted(done.destination)}")
     for name, count in done.not_restored.items():
         output.note(f"not restored: {_LOSSES.get(name, name)}, {counted(count, 'time')}")
     if not keeps_privileges and _PRIVILEGES & done.not_restored.keys():
         output.note("rights beyond the usual come back with --keep-privileges, as root")
+    _tell_secrets(session, done)
     output.line("it is held: nothing may be started from it before a human has released it")
+
+
+def _tell_secrets(session: Session, done: CheckedOut) -> None:
+    """Say which secrets have to be set up anew; no snapshot ever held them."""
+    if not done.reprovision:
+        return
+    session.output.note("to be set up anew, since no snapshot holds secrets:")
+    for line in done.reprovision[:_SHOWN_MAX]:
+        what = "values in" if line.kind is OmissionClass.REDACTION else "all of"
+        session.output.note(f"  {what} {quoted(line.path)} ({line.rule})")
+    if len(done.reprovision) > _SHOWN_MAX:
+        more = len(done.reprovision) - _SHOWN_MAX
+        session.output.note(f"  and {more} more: durarepo show {done.sequence} --ledger")

@@ -19,8 +19,6 @@ from durarepo_cli.output import path_fields, quoted
 if TYPE_CHECKING:
     from durarepo.source.judging import Tested
 
-_NOT_YET = "snapshots of this version keep what these rules name; stream.toml alone leaves out"
-
 
 @click.group("exclude", cls=Group)
 def command() -> None:
@@ -37,13 +35,18 @@ def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
     Needs no repository and no keys. Ends with 0 whatever the decision; a path that is not
     there is judged by its name.
     """
-    session.output.note(_NOT_YET)
     for tested in _tested(root, paths):
-        if session.output.is_json:
-            session.output.item(_fields(tested))
-        else:
-            said = f"{tested.decision}: {quoted(tested.path)}"
-            session.output.line(f"{said} ({tested.rule}, {tested.stage})" if tested.rule else said)
+        show_tested(session, tested)
+
+
+def show_tested(session: Session, tested: "Tested") -> None:
+    """Print what would become of one path."""
+    if session.output.is_json:
+        session.output.item(_fields(tested))
+        return
+    said = f"{tested.decision}: {quoted(tested.path)}"
+    by = ", ".join(part for part in (tested.rule, str(tested.stage or "")) if part)
+    session.output.line(f"{said} ({by})" if by else said)
 
 
 @command.command("explain", cls=Command)
@@ -52,7 +55,6 @@ def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
 @click.pass_obj
 def explain(session: Session, /, root: str | None, path: str) -> None:
     """Say why PATH is left out, redacted or kept."""
-    session.output.note(_NOT_YET)
     tested = next(_tested(root, (path,)))
     rows = [
         {"rule": row.id, "clause": str(row.word), "reason": row.reason, "source": row.source}
@@ -95,7 +97,6 @@ def allow(session: Session, /, reason: str, path: str) -> None:
 
     Refused (31) where more than the header of a key stands there.
     """
-    session.output.note(_NOT_YET)
     today = datetime.fromtimestamp(clock(), UTC).date()
     with session.open() as repository:
         from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above

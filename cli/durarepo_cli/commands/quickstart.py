@@ -41,7 +41,9 @@ def command(session: Session, /, folder: str) -> None:
         session.output.note("quickstart chooses the repository itself; DURAREPO_REPO is not used")
     place = os.path.abspath(os.fsencode(folder))
     with session.progress() as progress:
-        done = quickstart(place, bases=session.bases, clock=clock, progress=progress)
+        done = quickstart(
+            place, bases=session.bases, home=session.home, clock=clock, progress=progress
+        )
     _tell(session, done)
 
 
@@ -55,6 +57,7 @@ def _tell(session: Session, done: Quickstarted) -> None:
         **path_fields("scratch", done.scratch),
         "compared": done.compared,
         "databases": done.databases,
+        "redacted": done.redacted,
         "changed_meanwhile": done.moved_on,
         "omissions": done.snapshot.omissions,
     }
@@ -84,9 +87,12 @@ def _lines(done: Quickstarted) -> Iterator[str]:
     yield "  verified  every byte"
     yield f"  restored  {quoted(done.scratch)}; delete it when you have seen it"
     yield f"  compared  {counted(done.compared, 'file')}, byte for byte"
-    others = done.files - done.compared - done.databases - done.moved_on - done.unsure
+    explained = done.compared + done.databases + done.redacted + done.moved_on + done.unsure
+    others = done.files - explained
     if done.databases:
         yield f"  databases {done.databases}: kept as of one moment, so their bytes differ"
+    if done.redacted:
+        yield f"  redacted  {done.redacted}: kept without the secrets in them"
     if done.moved_on:
         yield f"  differ    {done.moved_on}: changed meanwhile"
     if others > 0:

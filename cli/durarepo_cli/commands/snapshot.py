@@ -11,11 +11,13 @@ from durarepo.core.errors import DurarepoError, RunError
 from durarepo.format.manifest import OmissionClass, SnapshotType
 from durarepo.local.configuration import parse_seconds
 from durarepo.local.lastverify import LastVerify
+from durarepo.operations.dryrun import judge_roots
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
 from durarepo_cli.command import Command
+from durarepo_cli.commands.exclude import show_tested
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import SNAPSHOT_EXITS, exit_of, first_of
-from durarepo_cli.output import counted, quoted, size_text, time_text
+from durarepo_cli.output import counted, path_fields, quoted, size_text, time_text
 
 _TYPES = {one.word: one for one in SnapshotType}
 _SHOWN_MAX = 20
@@ -27,6 +29,7 @@ class _Given(TypedDict):
     type: str
     budget: str | None
     partial: bool
+    dry_run: bool
 
 
 @click.command("snapshot", cls=Command)
@@ -39,17 +42,22 @@ class _Given(TypedDict):
 )
 @click.option("--budget", metavar="TIME", help="Stop after 45s, 30m or 4h; the next run resumes.")
 @click.option("--partial", is_flag=True, help="Keep what the budget allowed, marked as partial.")
+@click.option("--dry-run", is_flag=True, help="List what would become of each name; keep nothing.")
 @click.pass_obj
 def command(session: Session, /, **given: Unpack[_Given]) -> None:
     """Keep the state of the roots now.
 
     Ends with 1 if something that should have been kept was not, and lists it.
     """
+    if given["dry_run"]:
+        _dry_run(session)
+        return
     budget = given["budget"]
     request = SnapshotRequest(
         type=_TYPES[given["type"]],
         budget_seconds=None if budget is None else parse_seconds(budget),
         partial=given["partial"],
+        home=session.home,
     )
     with session.open() as repository, session.progress() as progress:
         result = snapshot(repository, request, clock=clock, progress=progress)
@@ -58,6 +66,12 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
     tell(session, result, standing=standing[0].sequence if standing else None)
     if last is not None and last.problems:
         session.output.note(f"the last verify failed, at {time_text(last.at)}; run durarepo verify")
+
+
+def _dry_run(session: Session) -> None:
+    with session.open() as repository:
+        for tested in judge_roots(repository, home=session.home, clock=clock):
+            show_tested(session, tested)
 
 
 def tell(session: Session, result: SnapshotResult, *, standing: int | None = None) -> None:
@@ -73,6 +87,8 @@ def tell(session: Session, result: SnapshotResult, *, standing: int | None = Non
     if error is not None:
         codes.append(exit_of(error))
     output.code = first_of(codes)
+    for line in marked_lines(result):
+        output.note(line)
     if output.is_json and error is None:
         output.result(fields_of(result))
         return
@@ -113,6 +129,17 @@ def fields_of(result: SnapshotResult) -> dict[str, object]:
         "excluded": result.excluded,
         "redacted": result.redacted,
         "vanished": result.vanished,
+        "marked": [
+            {
+                **path_fields("path", one.path),
+                "rule": one.rule,
+                "files": one.files,
+                "bytes": one.bytes,
+                "works": one.works,
+                "is_new": one.is_new,
+            }
+            for one in result.marked
+        ],
         "seconds": round(result.seconds, 3),
     }
 
@@ -135,6 +162,18 @@ def _lines(result: SnapshotResult, standing: int | None) -> list[str]:
         f" {result.redacted} redacted, {result.vanished} vanished",
     ]
     return [*lines, *omission_lines(result)]
+
+
+def marked_lines(result: SnapshotResult) -> list[str]:
+    """Return a warning for each folder that a mark left out and somebody should look at."""
+    lines = [
+        f"left out by a mark: {quoted(one.path)} ({one.rule}), {counted(one.files, 'file')},"
+        f" {size_text(one.bytes)}" + (f"; {one.works} look like work" if one.works else "")
+        for one in sorted(result.marked, key=lambda one: -one.works)[:_SHOWN_MAX]
+    ]
+    if len(result.marked) > _SHOWN_MAX:
+        lines.append(f"and {len(result.marked) - _SHOWN_MAX} more folders left out by a mark")
+    return lines
 
 
 def omission_lines(result: SnapshotResult) -> list[str]:

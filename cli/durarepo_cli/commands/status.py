@@ -13,6 +13,7 @@ from durarepo.core.limits import REGISTRY_WARN_SECONDS
 from durarepo.local import keyring
 from durarepo.local.lastverify import LastVerify, Outcome
 from durarepo.local.statefiles import RunRecord
+from durarepo.policy.scanner import usual_engine
 from durarepo.repository.cardage import is_card_current
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
@@ -39,6 +40,7 @@ class Status:
     registry_expires: int
     recipients_share: float
     put_only: bool
+    engine: str | None
     remotes: tuple[str, ...]
     todo: tuple[str, ...]
 
@@ -82,6 +84,7 @@ def status_of(repository: Repository, *, now: int) -> Status:
         registry_expires=repository.registry.registry.expires,
         recipients_share=recipients_share(repository),
         put_only=repository.keys.identity is None,
+        engine=usual_engine(),
         remotes=tuple(remote.name for remote in repository.configuration.remotes),
         todo=_todo(repository, now),
     )
@@ -130,6 +133,7 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
         lines.append(("registry", f"expires {time_text(status.registry_expires)}"))
     if status.recipients_share < 1:
         lines.append(("recipients", f"{status.recipients_share:.0%} is sealed to today's"))
+    lines.append(("scanner", status.engine or "none: no snapshot can be taken"))
     lines.append(("remotes", ", ".join(status.remotes) or "none: there is no second copy"))
     lines.append(("still open", ", ".join(status.todo) or "nothing"))
     return lines
@@ -183,6 +187,7 @@ def _json(status: Status) -> dict[str, object]:
         "registry_expires": time_text(status.registry_expires),
         "recipients_share": round(status.recipients_share, 4),
         "put_only": status.put_only,
+        "engine": status.engine,
         "remotes": [{"name": name} for name in status.remotes],
         "uncovered": None,
         "todo": list(status.todo),

@@ -77,7 +77,7 @@ def test_a_budget_is_looked_at_within_a_large_file(
     with open(stream.root / "a-large", "wb") as file:
         for _ in range(20):
             file.write(os.urandom(1 << 20))
-    seconds = iter([0.0] * 4 + [1000.0] * 1000)
+    seconds = iter([0.0] * 24 + [1000.0] * 1000)
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(seconds))
         result = stream.snapshot(budget_seconds=10)
@@ -223,7 +223,7 @@ def _cut_short_in_a_large_file(stream: Stream, monkeypatch: pytest.MonkeyPatch) 
     with open(stream.root / "a-large", "wb") as file:
         for _ in range(20):
             file.write(os.urandom(1 << 20))
-    seconds = iter([0.0] * 4 + [1000.0] * 1000)
+    seconds = iter([0.0] * 24 + [1000.0] * 1000)
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(seconds))
         result = stream.snapshot(budget_seconds=10, partial=True)
