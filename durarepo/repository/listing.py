@@ -113,18 +113,25 @@ def sidecar_base(name: bytes) -> bytes | None:
 def is_reusable(
     name: bytes, record: bytes, known: Mapping[bytes, Line], listed: Mapping[bytes, bytes]
 ) -> bool:
-    """Return whether what was kept of a name still holds.
+    """Return whether what was kept of a name still holds; arguments as of `is_unchanged`."""
+    return is_unchanged(name, record, known, listed) and bool(known[name].entry)
+
+
+def is_unchanged(
+    name: bytes, record: bytes, known: Mapping[bytes, Line], listed: Mapping[bytes, bytes]
+) -> bool:
+    """Return whether a name is what it was, kept or left out.
 
     Args:
         name: the name.
         record: its record now.
-        known: the lines that were kept.
+        known: the lines that were noted.
         listed: the records of all names now.
 
     A commit to a database's log leaves its main file as it was, so log and journal count too.
     """
     before = known.get(name)
-    if before is None or before.record != record or not before.entry:
+    if before is None or before.record != record:
         return False
     return all(
         _content_part(listed.get(name + suffix)) == _content_part(_record_in(known, name + suffix))

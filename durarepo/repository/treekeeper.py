@@ -37,6 +37,7 @@ from durarepo.repository.listing import (
     Line,
     encode_lines,
     is_reusable,
+    is_unchanged,
     is_young,
     is_young_content,
     iter_lines,
@@ -47,7 +48,7 @@ from durarepo.repository.listing import (
 from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Notes, Tally, decode_notes
 from durarepo.source.mounts import MountTable
-from durarepo.source.sqlitestate import is_sidecar
+from durarepo.source.sqlitestate import is_sidecar, is_sqlite
 from durarepo.source.walk import Enter, Leave, Listed, Trouble, TroubleKind, WalkRules, walk
 
 RULE_SIDECAR = "sqlite-sidecar"
@@ -225,8 +226,9 @@ class TreeKeeper:
                 continue
             has_sidecar = self._has_sidecar(name, records)
             item = self._reused(opened, name, known, records)
-            if item is None and not has_sidecar:
-                item = self._still_withheld(opened, known.get(name), records, withheld)
+            if item is None and is_unchanged(name, records[name], known, records):
+                sample_fd = event.fd if has_sidecar else None
+                item = self._still_withheld(opened, known[name], withheld, sample_fd=sample_fd)
             if item is None:
                 item = self._item_of(event, opened, listed, known.get(name))
             if item is None:
@@ -272,20 +274,22 @@ class TreeKeeper:
     def _still_withheld(
         self,
         opened: _Open,
-        before: Line | None,
-        records: Mapping[bytes, bytes],
+        before: Line,
         withheld: Mapping[bytes, LedgerLine],
+        *,
+        sample_fd: int | None,
     ) -> _Item | None:
-        """Return the line of an unchanged file that was left out, so that it is not read again."""
-        if not withheld or before is None or before.entry:
-            return None
+        """Return the line of an unchanged file that was left out, so that it is not read again.
+
+        Its first bytes alone are, in the directory ``sample_fd``, if what lies beside it may be
+        its sidecars.
+        """
         path = _joined(opened.path, before.name)
-        if path not in withheld or path in self._exclusion.reviewed:
-            return None
-        if before.record != records[before.name]:
+        if before.entry or path not in withheld or path in self._exclusion.reviewed:
             return None
         opened.notes.lines.append(withheld[path])
-        return _Item(before)
+        is_database = sample_fd is not None and is_sqlite(first_bytes(sample_fd, before.name))
+        return _Item(before, is_database=is_database)
 
     def _reused(
         self,

@@ -15,6 +15,7 @@ _POWER = (
 )
 
 _ROTATION = f"{_UNIT}/operations/test_rotation.py"
+_EXCLUSION = "tests/unit/operations/test_snapshot_exclusion.py"
 _REGISTRY = f"{_UNIT}/operations/test_registry.py"
 _REVOCATION = f"{_UNIT}/operations/test_revocation.py"
 
@@ -163,8 +164,8 @@ MUTATIONS = (
         rows=("A3g",),
         breaks="a changed folder has all its files read again",
         file="durarepo/repository/listing.py",
-        old="if before is None or before.record != record or not before.entry:",
-        new="if before is None or before.record != record or before.entry:",
+        old="if before is None or before.record != record:",
+        new="if before is None or before.record:",
         tests=(
             f"{_UNIT}/operations/test_snapshot_unchanged.py"
             "::test_one_changed_file_opens_it_alone_and_encodes_its_parents",
@@ -815,6 +816,94 @@ MUTATIONS = (
         old="    before = check_registry_document(base, primitives.sha256(public))\n",
         new="    before = parse_registry(base.statement)\n",
         tests=(f"{_REGISTRY}::test_a_draft_whose_base_nobody_signed_is_not_signed",),
+    ),
+    Mutation(
+        id="content-not-judged",
+        rows=("A2a", "A2b"),
+        breaks="what the content rules leave out is kept",
+        file="durarepo/repository/contents.py",
+        old=(
+            "        if judged.decision is Decision.EXCLUDE:\n"
+            "            return _left_out(judged, quiet=True)\n"
+            "        if judged.data"
+        ),
+        new="        if judged.data",
+        tests=(f"{_EXCLUSION}::test_a_value_that_cannot_be_taken_out_leaves_the_file_out",),
+    ),
+    Mutation(
+        id="large-file-not-judged",
+        rows=("A2b",),
+        breaks="a key in a file of more than one read is kept",
+        file="durarepo/repository/largefiles.py",
+        old="        judged = self._judge(path, held.data)\n",
+        new="        judged = self._judge(path, held.data[:0])\n",
+        tests=(f"{_EXCLUSION}::test_a_file_with_a_key_header_is_left_out_wherever_it_stands",),
+    ),
+    Mutation(
+        id="second-read-believed",
+        rows=("A2a", "A2b"),
+        breaks="bytes that changed after the scan are kept unscanned",
+        file="durarepo/repository/largefiles.py",
+        old="digest.digest() != seen[number]",
+        new="not digest.digest()",
+        tests=(f"{_EXCLUSION}::test_a_file_that_changes_between_scan_and_cut_is_not_stored",),
+    ),
+    Mutation(
+        id="old-rules-believed",
+        rows=("A2a",),
+        breaks="a new rule finds nothing in files that did not change",
+        file="durarepo/repository/treekeeper.py",
+        old="        same = same and self._is_same_policy and",
+        new="        same = same and",
+        tests=(f"{_EXCLUSION}::test_other_rules_make_everything_be_read_again",),
+    ),
+    Mutation(
+        id="marks-of-old-rules-believed",
+        rows=("A2a",),
+        breaks="what a killed run kept under older rules is carried over",
+        file="durarepo/repository/exclusion.py",
+        old=(
+            "        return hashlib.blake2b(record, key=self._mark_key, "
+            "digest_size=len(record)).digest()\n"
+        ),
+        new="        return record\n",
+        tests=(f"{_EXCLUSION}::test_files_of_a_killed_run_are_believed_under_the_same_rules_only",),
+    ),
+    Mutation(
+        id="secret-in-ledger",
+        rows=("A2a", "A2f"),
+        breaks="a path that holds a token is written out",
+        file="durarepo/repository/tally.py",
+        old="        keyed = self._short_id(path)\n",
+        new='        keyed = self._short_id(b"")\n',
+        tests=(f"{_EXCLUSION}::test_a_name_that_holds_a_secret_is_told_by_a_short_id_alone",),
+    ),
+    Mutation(
+        id="attribute-not-judged",
+        rows=("A2a",),
+        breaks="a token in an extended attribute is kept",
+        file="durarepo/repository/contents.py",
+        old="            entry, redacted = self._without_secrets(entry)\n",
+        new="            redacted = ()\n",
+        tests=(f"{_EXCLUSION}::test_an_attribute_that_holds_a_secret_is_left_out",),
+    ),
+    Mutation(
+        id="target-not-judged",
+        rows=("A2a",),
+        breaks="a token in the target of a link is kept",
+        file="durarepo/repository/contents.py",
+        old="        if target is not None and self.exclusion.contents.holds_secret(target):\n",
+        new='        if target is None and self.exclusion.contents.holds_secret(b""):\n',
+        tests=(f"{_EXCLUSION}::test_a_link_whose_target_holds_a_secret_is_left_out",),
+    ),
+    Mutation(
+        id="path-rules-not-asked",
+        rows=("A2a", "A2c", "A2d"),
+        breaks="files that a name gives away are opened and kept",
+        file="durarepo/repository/roots.py",
+        old="            is_excluded=by_either if root.exclude else paths,\n",
+        new="            is_excluded=by_either if root.exclude else None,\n",
+        tests=(f"{_EXCLUSION}::test_what_a_path_rule_leaves_out_is_never_opened",),
     ),
 )
 """All of them; the gate runs every one."""
