@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import BinaryIO, TextIO
 
@@ -114,6 +114,18 @@ def size_text(size: int) -> str:
             return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, with those that follow each other in short."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    steps = (" to " if run[-1] - run[0] > 1 else ", " for run in runs)
+    return ", ".join(step.join(map(str, run)) for step, run in zip(steps, runs, strict=True))
 
 
 class Output:

@@ -43,7 +43,7 @@ def _check(schema: Json, value: object, where: str) -> None:
         assert value in schema["enum"], f"{where}: {value!r}"
     if isinstance(value, str) and "pattern" in schema:
         assert re.search(str(schema["pattern"]), value), f"{where}: {value!r}"
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         assert value >= float(str(schema.get("minimum", value))), where
         assert value <= float(str(schema.get("maximum", value))), where
     if isinstance(value, list) and isinstance(schema.get("items"), dict):

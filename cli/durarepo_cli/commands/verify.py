@@ -3,7 +3,6 @@
 Start at `command`.
 """
 
-from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import click
@@ -16,11 +15,13 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
+from durarepo.operations.verify_secrets import verify_secrets
 from durarepo.repository.problems import Problem, ProblemKind
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, exit_of_problems
-from durarepo_cli.output import paths_fields, quoted, size_text
+from durarepo_cli.output import paths_fields, quoted, ranges, size_text
+from durarepo_cli.secrets_found import tell_secrets
 
 _WHOLE = 100.0
 _SHOWN_MAX = 20
@@ -32,6 +33,7 @@ class _Given(TypedDict):
     chain: bool
     packs: bool
     data: float | None
+    secrets: bool
 
 
 @click.command("verify", cls=Command)
@@ -45,6 +47,9 @@ class _Given(TypedDict):
     type=float,
     help="And every file; or a share, what was checked longest ago.",
 )
+@click.option(
+    "--secrets", is_flag=True, help="Instead, look for secrets in all snapshots with today's rules."
+)
 @click.pass_obj
 def command(session: Session, /, **given: Unpack[_Given]) -> None:
     """Check that what is stored is what was signed.
@@ -52,17 +57,26 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
     Changes nothing. Ends with 20 if bytes are wrong, with 21 if something is not to be trusted.
     """
     request = _request(given)
+    if given["secrets"]:
+        _look_for_secrets(session)
+        return
     with session.open() as repository, session.progress() as progress:
         verified = verify(repository, request, clock=clock, progress=progress)
     _tell(session, verified)
 
 
+def _look_for_secrets(session: Session) -> None:
+    with session.open() as repository, session.progress() as progress:
+        found = verify_secrets(repository, clock=clock, progress=progress)
+    tell_secrets(session.output, found)
+
+
 def _request(given: _Given) -> VerifyRequest:
     share = given["data"]
-    if sum((given["chain"], given["packs"], share is not None)) > 1:
+    if sum((given["chain"], given["packs"], share is not None, given["secrets"])) > 1:
         raise ConfigurationError(
             "usage",
-            "--chain, --packs and --data exclude each other",
+            "--chain, --packs, --data and --secrets exclude each other",
             hint="name the highest level; it includes those before",
         )
     if share is not None and not 0 < share <= _WHOLE:  # false for what is no number as well
@@ -167,19 +181,7 @@ def _concerned(problem: Problem, verified: Verified) -> list[str]:
     word = "manifest" if len(numbers) == 1 else "manifests"
     note = ", the newest" if numbers[-1] >= verified.head else ""
     note = "; the newest is whole" if verified.newest_whole else note
-    return [f"    concerns {word} {_ranges(numbers)}{note}"]
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as text, with those that follow each other in short."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number])
-    steps = (" to " if run[-1] - run[0] > 1 else ", " for run in runs)
-    return ", ".join(step.join(map(str, run)) for step, run in zip(steps, runs, strict=True))
+    return [f"    concerns {word} {ranges(numbers)}{note}"]
 
 
 def _chain_note(verified: Verified) -> str:
