@@ -30,9 +30,75 @@ _FILES = "unit/operations/test_snapshot_files.py"
 _READER = "unit/repository/test_reader.py"
 _SCRATCH = "unit/repository/test_scratch.py"
 _HOSTILE = "adversary/test_hostile_manifests.py"
+_EXCLUSION = "unit/operations/test_snapshot_exclusion.py"
 _VECTORS = "vectors/test_vectors.py"
 
 ROWS = (
+    Row(
+        id="A2a",
+        clause="10.5.2",
+        words="No credential, key, token, cookie, password or environment file enters: not in "
+        "objects, names, logs, state or output, and not as a hash",
+        modules=("durarepo/policy/decide.py", "durarepo/repository/exclusion.py"),
+        tests=(
+            "policy/test_canaries.py::test_no_secret_is_stored_written_or_said",
+            "policy/test_canaries.py::test_no_secret_is_in_an_argument_or_an_environment",
+            "policy/test_cases.py::test_the_labelled_cases_are_decided_as_their_strength_demands",
+            "policy/test_cases.py::test_fresh_instances_are_decided_right",
+            f"{_EXCLUSION}::test_logins_are_taken_out_of_a_database_and_counted",
+            f"{_EXCLUSION}::test_an_attribute_that_holds_a_secret_is_left_out",
+        ),
+        later="a mirror, in which to look as well, comes later",
+    ),
+    Row(
+        id="A2b",
+        clause="10.5.2",
+        words="A file with the header of a private key stays out, wherever the header stands",
+        modules=("durarepo/policy/scanning.py", "durarepo/repository/largefiles.py"),
+        tests=(
+            f"{_EXCLUSION}::test_a_file_with_a_key_header_is_left_out_wherever_it_stands",
+            f"{_EXCLUSION}::test_a_hole_stays_a_hole_and_a_secret_behind_it_is_found",
+            "policy/test_laws.py::test_a_header_across_the_edge_of_a_window_is_found",
+            "policy/test_laws.py::"
+            "test_a_header_is_found_at_any_offset_in_any_encoding_however_it_is_read",
+        ),
+    ),
+    Row(
+        id="A2c",
+        clause="10.5.2",
+        words="What a path rule leaves out is never opened; what is judged by its bytes reaches "
+        "the chunker only after the judgement",
+        modules=("durarepo/source/pathjudge.py", "durarepo/repository/contents.py"),
+        tests=(
+            f"{_EXCLUSION}::test_what_a_path_rule_leaves_out_is_never_opened",
+            f"{_EXCLUSION}::test_a_file_that_changes_between_scan_and_cut_is_not_stored",
+            "policy/test_canaries.py::test_nothing_that_a_path_rule_leaves_out_is_opened",
+        ),
+    ),
+    Row(
+        id="A2d",
+        clause="10.5.2",
+        words="Caches, virtual environments and dependency folders stay out; folders that merely "
+        "have such a name stay in",
+        modules=("durarepo/policy/path_table.py", "durarepo/source/pathjudge.py"),
+        tests=(
+            "policy/test_cases.py::test_fresh_instances_are_decided_right",
+            "policy/test_kept.py::test_real_sources_and_documents_stay",
+            f"{_EXCLUSION}::test_a_marked_folder_is_told_of_when_it_is_new_or_holds_work",
+        ),
+    ),
+    Row(
+        id="A2f",
+        clause="10.5.2",
+        words="Where a key lies may be said, and nothing else of it; a name that was left out "
+        "stands in the sealed ledger alone",
+        modules=("durarepo/repository/exclusion.py", "durarepo/local/secretfiles.py"),
+        tests=(
+            "policy/test_canaries.py::"
+            "test_names_that_were_left_out_stand_in_the_sealed_ledger_alone",
+            f"{_EXCLUSION}::test_a_name_that_holds_a_secret_is_told_by_a_short_id_alone",
+        ),
+    ),
     Row(
         id="A2e",
         clause="10.5.2",
