@@ -18,6 +18,7 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.core.progress import SilentProgress
+from durarepo.format.manifest import SnapshotType
 from durarepo.format.registry import Role
 from durarepo.local.keyring import load_owner
 from durarepo.local.places import Places
@@ -212,6 +213,17 @@ def test_the_honest_manifests_behind_the_named_one_are_cut_off(stream: Stream) -
     assert marks is not None
     assert (marks.epoch, marks.sequence) == (2, 3)
     assert (restored(stream, "2", "out") / "notes").read_bytes() == b"day 2"
+
+
+def test_an_automatic_run_does_not_take_what_was_cut_off_for_today_s(stream: Stream) -> None:
+    """After a revocation the day's work is in no manifest that counts, whatever the ledger says."""
+    stream.snapshot(type=SnapshotType.AUTO)
+    assert stream.snapshot(type=SnapshotType.AUTO).status == "noop"
+    revoke(stream, 3)
+
+    result = stream.snapshot(type=SnapshotType.AUTO)
+
+    assert (result.status, result.sequence) == ("ok", 4)
 
 
 def test_a_reader_that_has_seen_more_follows_the_owner_back(stream: Stream, tmp_path: Path) -> None:
