@@ -69,6 +69,10 @@ class _Compiled:
 
     def matches(self, data: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
         """Yield confirmed matches that begin in ``start`` to ``stop``."""
+        return (match for match, is_confirmed in self._tries(data, start, stop) if is_confirmed)
+
+    def _tries(self, data: bytes, start: int, stop: int) -> Iterator[tuple[re.Match[bytes], bool]]:
+        """Yield what fits the pattern there, and whether it is confirmed."""
         end = stop + MATCH_MAX_BYTES + CONTEXT_BYTES
         match = self.pattern.search(data, start, end)
         while match is not None and match.start() < stop:
@@ -77,14 +81,17 @@ class _Compiled:
                 start = at + 1
             else:
                 start = max(match.end(), at + 1)
-                if self._check(match, self.group):
-                    yield match
+                yield match, self._check(match, self.group)
             match = self.pattern.search(data, start, end)
 
-    def spans(self, data: bytes) -> Iterator[Span]:
-        """Yield where the values of this rule stand."""
-        for match in self.matches(data, 0, len(data)):
-            yield Span(*match.span(self.group), self.rule.id)
+    def spans(self, data: bytes, start: int, stop: int) -> tuple[list[Span], int]:
+        """Return where values stand whose matches begin there, and where to go on."""
+        found: list[Span] = []
+        for match, is_confirmed in self._tries(data, start, stop):
+            start = max(match.end(), match.start() + 1)
+            if is_confirmed:
+                found.append(Span(*match.span(self.group), self.rule.id))
+        return found, start
 
 
 class ContentRules:
@@ -96,12 +103,11 @@ class ContentRules:
         probed = [_Compiled(one) for one in rules if not one.at_start]
         self._configuration = [one for one in probed if _only_configuration(one.rule)]
         self._probed = [one for one in probed if not _only_configuration(one.rule)]
-        self.wide = len(self._probed)
         self.by_id = {one.rule.id: one.rule for one in (*self._starts, *probed)}
 
     @property
     def probes(self) -> list[bytes]:
-        """What an engine looks for in any file, by number; `wide` is the number after the last."""
+        """What an engine looks for in any file, by number."""
         return [_probe(one.rule) for one in self._probed]
 
     @property
@@ -127,13 +133,16 @@ class ContentRules:
                 return one.rule
         return None
 
-    def spans(self, numbers: Sequence[int], data: bytes) -> list[Span]:
-        """Return where values of the rules of these numbers stand that may be taken out."""
-        found: list[Span] = []
-        for number in numbers:
-            if number < self.wide and self._probed[number].rule.scope is Scope.SPAN:
-                found += self._probed[number].spans(data)
-        return found
+    def has_spans(self, number: int) -> bool:
+        """Return whether the values of a rule may be taken out."""
+        return self._probed[number].rule.scope is Scope.SPAN
+
+    def spans(self, number: int, data: bytes, *, start: int, stop: int) -> tuple[list[Span], int]:
+        """Return where values of a rule stand whose matches begin in ``start`` to ``stop``.
+
+        Also returns where the search for the next ones has to go on.
+        """
+        return self._probed[number].spans(data, start, stop)
 
 
 def may_be_wide(data: bytes) -> bool:

@@ -122,7 +122,7 @@ class ContentPolicy:
         )
 
     def _redacted(self, findings: Findings, data: bytes, form: Form) -> Judged:
-        done = redact(data, form, self._rules, self._engine, has_spans=findings is not CLEAN)
+        done = redact(data, form, self._rules, self._engine, found=findings.spans)
         if done is None:
             return KEPT if findings is CLEAN else self.judged_whole(findings)
         if isinstance(done, Refusal):

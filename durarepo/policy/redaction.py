@@ -15,7 +15,7 @@ from durarepo.policy.contentrules import ContentRules, Span
 from durarepo.policy.forms import Form, Profile, Syntax
 from durarepo.policy.leaves import Leaf, iter_leaves
 from durarepo.policy.rules import Rule, Word
-from durarepo.policy.scanning import Engine
+from durarepo.policy.scanning import Engine, find_spans
 from durarepo.policy.values import is_assigned_secret, is_drawn, is_set, says_secret
 
 STRUCTURED_RULES = (
@@ -88,7 +88,7 @@ def marker(rule: str) -> bytes:
 
 
 def redact(
-    data: bytes, form: Form, rules: ContentRules, engine: Engine, *, has_spans: bool = True
+    data: bytes, form: Form, rules: ContentRules, engine: Engine, *, found: frozenset[str]
 ) -> Redacted | Refusal | None:
     """Take the secrets out of a file that is in memory.
 
@@ -97,31 +97,35 @@ def redact(
         form: what its name says.
         rules: the content rules.
         engine: the engine that says which rules may hold.
-        has_spans: whether values of known form were found in it.
+        found: the rules of values of known form that were found in it.
 
     Returns:
         The file without them, a refusal, or None when there is nothing to take out.
     """
     if form.syntax is Syntax.OTHER:
-        spans = rules.spans(engine.candidates(data), data)
-        return Refusal(min(span.rule for span in spans)) if spans else None
-    if not has_spans and not _may_hold_names(data, form, engine):
+        return Refusal(min(found)) if found else None
+    if not found and not _may_hold_names(data, form, engine):
         return None
+    done = _taken_out(data, form, rules, engine)
+    if isinstance(done, Redacted) and not _is_same_shape(data, done.data, form.syntax):
+        return Refusal(done.rules[0])
+    return done
+
+
+def _taken_out(
+    data: bytes, form: Form, rules: ContentRules, engine: Engine
+) -> Redacted | Refusal | None:
     now, names, count = data, set[str](), 0
-    for _ in range(_NUMBER_OF_TRIES):
-        found = _found(now, form, rules, engine)
-        if isinstance(found, Refusal):
-            return found
-        if not found:
-            break
-        now = _without(now, found)
-        names.update(span.rule for span in found)
-        count += len(found)
-    if not count:
-        return None
-    if _found(now, form, rules, engine) or not _is_same_shape(data, now, form.syntax):
-        return Refusal(min(names))
-    return Redacted(now, tuple(sorted(names)), count)
+    for _ in range(_NUMBER_OF_TRIES + 1):
+        spans = _found(now, form, rules, engine)
+        if isinstance(spans, Refusal):
+            return spans
+        if not spans:
+            return Redacted(now, tuple(sorted(names)), count) if count else None
+        now = _without(now, spans)
+        names.update(span.rule for span in spans)
+        count += len(spans)
+    return Refusal(min(names))
 
 
 def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
@@ -134,7 +138,7 @@ def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
 def _found(
     data: bytes, form: Form, rules: ContentRules, engine: Engine
 ) -> Sequence[Span] | Refusal:
-    spans = rules.spans(engine.candidates(data), data)
+    spans = find_spans(data, rules, engine)
     if form.is_configuration:
         secrets = _secret_leaves(data, form, engine)
         for leaf, rule in secrets:
@@ -275,7 +279,7 @@ class LineRedactor:
         return self._redacted(b"".join(self._rest))
 
     def _redacted(self, lines: bytes) -> bytes:
-        spans = _merged(self._rules.spans(self._engine.candidates(lines), lines))
+        spans = _merged(find_spans(lines, self._rules, self._engine))
         self.names.update(span.rule for span in spans)
         self.count += len(spans)
         return _without(lines, spans)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 from durarepo.core.errors import SourceError
-from durarepo.policy.contentrules import ContentRules, may_be_wide
+from durarepo.policy.contentrules import ContentRules
 from durarepo.policy.scanning import Engine, shared_rules
 
 RE2 = "re2"
@@ -19,21 +19,22 @@ HYPERSCAN = "hyperscan"
 
 _MEMORY_BYTES = 256 * 1024 * 1024
 
+_SEVERAL_BLOCKS_BYTES = 256 * 1024
+"""More than `scanning` ever has confirmed without asking for each part of it."""
+
 Find = Callable[[bytes], Sequence[int]]
 
 
 class _Engine:
     """An engine: a name and a way to look for each of the two lists of probes."""
 
-    def __init__(self, name: str, find: Find, find_configuration: Find, *, wide: int) -> None:
+    def __init__(self, name: str, find: Find, find_configuration: Find) -> None:
         self.name = name
         self._find = find
         self._find_configuration = find_configuration
-        self._wide = wide
 
     def candidates(self, data: bytes) -> Sequence[int]:
-        found = self._find(data)
-        return (*found, self._wide) if may_be_wide(data) else found
+        return self._find(data)
 
     def configuration_candidates(self, data: bytes) -> Sequence[int]:
         return self._find_configuration(data)
@@ -107,6 +108,8 @@ def _re2(rules: ContentRules) -> Engine:
             # A plain search is the cheaper question, and nearly always the answer is no.
             if any_of(data) is None:
                 return ()
+            if len(data) > _SEVERAL_BLOCKS_BYTES:
+                return range(len(probes))  # who asks will ask again, part by part
             return sorted(numbers.Match(data) or range(len(probes)))
 
         return find
@@ -115,7 +118,7 @@ def _re2(rules: ContentRules) -> Engine:
         find, find_configuration = finder(rules.probes), finder(rules.configuration_probes)
     except re2.error as error:
         raise _refused("the table of rules is damaged") from error
-    return _Engine(RE2, find, find_configuration, wide=rules.wide)
+    return _Engine(RE2, find, find_configuration)
 
 
 def _hyperscan(rules: ContentRules) -> Engine:
@@ -141,4 +144,4 @@ def _hyperscan(rules: ContentRules) -> Engine:
         find, find_configuration = finder(rules.probes), finder(rules.configuration_probes)
     except hyperscan.error as error:
         raise _refused("the table of rules is damaged") from error
-    return _Engine(HYPERSCAN, find, find_configuration, wide=rules.wide)
+    return _Engine(HYPERSCAN, find, find_configuration)

@@ -16,7 +16,9 @@ from durarepo.policy.contentrules import (
     REACH_BYTES,
     START_BYTES,
     ContentRules,
+    Span,
     has_body,
+    may_be_wide,
     narrowed,
 )
 from durarepo.policy.rules import Scope
@@ -149,7 +151,7 @@ class Scan:
     def _confirm_all(
         self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
     ) -> None:
-        if self._rules.wide in candidates:
+        if may_be_wide(window):
             self._look_wide(window)
         if not candidates:
             return
@@ -166,8 +168,7 @@ class Scan:
         self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
     ) -> None:
         for number in candidates:
-            if number != self._rules.wide:
-                self._confirm(number, window, start=start, stop=stop)
+            self._confirm(number, window, start=start, stop=stop)
 
     def _confirm(self, number: int, window: bytes, *, start: int, stop: int) -> None:
         match = self._rules.first_match(number, window, start=start, stop=stop)
@@ -187,8 +188,6 @@ class Scan:
     def _look_wide(self, window: bytes) -> None:
         narrow = narrowed(window)
         for number in self._engine.candidates(narrow):
-            if number == self._rules.wide:
-                continue
             if self._rules.first_match(number, narrow, start=0, stop=len(narrow)) is not None:
                 rule = self._rules.rule(number)
                 (self._hidden if rule.scope is Scope.SPAN else self._whole).add(rule.id)
@@ -202,6 +201,21 @@ def shared_rules() -> ContentRules:
     return ContentRules()
 
 
+def find_spans(data: bytes, rules: ContentRules, engine: Engine) -> list[Span]:
+    """Return where values stand that may be taken out, rule by rule only near its probes."""
+    starts = {one: 0 for one in engine.candidates(data) if rules.has_spans(one)}
+    found: list[Span] = []
+    for at in range(0, len(data) if starts else 0, _BLOCK_BYTES):
+        stop = min(len(data), at + _BLOCK_BYTES)
+        block = data[max(0, at - CONTEXT_BYTES) : stop + MATCH_MAX_BYTES + CONTEXT_BYTES]
+        for number in starts.keys() & engine.candidates(block):
+            if starts[number] < stop:
+                start = max(at, starts[number])
+                spans, starts[number] = rules.spans(number, data, start=start, stop=stop)
+                found += spans
+    return found
+
+
 def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
     """Return what is found in a file that is in memory; what most files cost is one look."""
     if len(data) > 2 * WINDOW_BYTES:
@@ -209,6 +223,6 @@ def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
         scan.feed(data)
         return scan.finish()
     candidates = engine.candidates(data)
-    if not candidates and rules.at_start(data) is None:
+    if not candidates and not may_be_wide(data) and rules.at_start(data) is None:
         return CLEAN
     return Scan(rules, engine).look_whole(data, candidates)
