@@ -66,6 +66,12 @@ class ContentTest:
         Raises:
             SourceError: ``unreadable``.
         """
+        judged = self._judged_at(path)
+        if judged.decision is not Decision.INCLUDE:
+            return judged
+        return self._judged_attributes(path) or judged
+
+    def _judged_at(self, path: bytes) -> Judged:
         try:
             fd = os.open(path, _OPEN)
         except FileNotFoundError:
@@ -83,6 +89,22 @@ class ContentTest:
             raise _unreadable(error) from error
         finally:
             os.close(fd)
+
+    def _judged_attributes(self, path: bytes) -> Judged | None:
+        """Judge names and values of attributes; one that holds a secret is taken out."""
+        try:
+            names = os.listxattr(path, follow_symlinks=False)
+            values = [os.getxattr(path, one, follow_symlinks=False) for one in names]
+        except OSError:
+            return None
+        for name, value in zip(names, values, strict=True):
+            judged = self._policy.judge(b"attribute", b"%s\n%s" % (os.fsencode(name), value))
+            if judged.decision is not Decision.INCLUDE:
+                rule = judged.rule
+                return Judged(
+                    decision=Decision.REDACT, rule=rule, stage=Stage.STRUCTURED, rules=(rule,)
+                )
+        return None
 
     def _judged_link(self, path: bytes) -> Judged:
         """Judge the target of a link; a pipe or a device has nothing to judge."""

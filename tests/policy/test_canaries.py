@@ -5,6 +5,7 @@ what was printed, arguments, environments and opened names are searched for each
 """
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import hyperscan
 import pytest
 
 from durarepo.format.layout import ChunkKind
+from durarepo.operations.exclude import judge_paths
 from durarepo.repository.chain import Chain
 from durarepo.repository.openpack import PackOpener
 from tests.machines.plaintext import stored_plaintext
@@ -93,8 +95,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
         done.run(*call)
     # Who restores is told what has to be set up anew, with its place.
     done.run("checkout", "--scratch", str(base / "scratch"), is_asked_for_names=True)
-    done.run("show", "latest", "--ledger", is_asked_for_names=True)
-    done.run("snapshot", "--dry-run", is_asked_for_names=True)
+    done.run("show", "latest", "--ledger", "--json", is_asked_for_names=True)
+    done.run("snapshot", "--dry-run", "--json", is_asked_for_names=True)
     stream.root.rename(base / "away")
     done.run("snapshot", "-v")
     (base / "away").rename(stream.root)
@@ -231,3 +233,41 @@ def test_nothing_that_a_path_rule_leaves_out_is_opened(runs: Runs) -> None:
     assert len(unopened) > 500
     assert len(opened & {name.encode() for name in planted.judged}) > 300
     assert not opened & unopened
+
+
+Told = tuple[str, str | None, str | None]
+"""Decision, rule and stage."""
+
+
+def test_a_dry_run_and_a_test_of_each_path_say_what_the_snapshot_did(runs: Runs) -> None:
+    """Advice that differs from the run is worse than none: decision, rule and stage alike."""
+    ledger, dry = ([json.loads(line) for line in one.splitlines()] for one in runs.shown[-2:])
+    did = _of_snapshot(runs, ledger)
+    said = {one["path"]: (one["decision"], one["rule"], one["stage"]) for one in dry}
+    paths = [path for path in sorted(did) if path in said]
+    tested = judge_paths(bytes(runs.planted.root), map(os.fsencode, paths))
+    judged = dict(zip(paths, tested, strict=True))
+
+    assert len(paths) > 3000
+    # Of a path that holds a secret the ledger has a short id, and the dry run a marker.
+    assert not [path for path in did.keys() ^ said.keys() if "withheld" not in path]
+    assert not {path: (did[path], said[path]) for path in paths if said[path] not in did[path]}
+    assert not {
+        path: (did[path], one.rule)
+        for path, one in judged.items()
+        if (str(one.decision), one.rule or None, one.stage and str(one.stage)) not in did[path]
+    }
+
+
+def _of_snapshot(runs: Runs, ledger: list[dict[str, str]]) -> dict[str, set[Told]]:
+    """Return what became of each path; a redacted file can have several rules."""
+    words = {"exclusion": "exclude", "redaction": "redact"}
+    did: dict[str, set[Told]] = {}
+    for line in ledger:
+        if line["path"].startswith("/"):
+            told = (words[line["kind"]], line["rule"], line["stage"])
+            did.setdefault(line["path"], set()).add(told)
+    for path, entry in runs.stream.entries(2).items():
+        if entry.tree is None:
+            did.setdefault(os.fsdecode(path), {("include", None, None)})
+    return did
