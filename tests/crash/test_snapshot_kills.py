@@ -217,7 +217,7 @@ def _boundaries() -> dict[str, Callable[[], None]]:
         "ledger": _die_before(StateFiles, "append_run"),
         "pins": _die_before(StateFiles, "replace_live_pins"),
         "marks": _die_before(StateFiles, "raise_high_water"),
-        "catalogue": _die_before(Catalog, "set_fact"),
+        "catalogue": _die_before(Catalog, "add_manifest"),
         "journal": _die_before(Journal, "complete"),
     }
 
