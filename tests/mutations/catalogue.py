@@ -905,5 +905,41 @@ MUTATIONS = (
         new="            is_excluded=by_either if root.exclude else None,\n",
         tests=(f"{_EXCLUSION}::test_what_a_path_rule_leaves_out_is_never_opened",),
     ),
+    Mutation(
+        id="folder-taken-for-a-store",
+        rows=("A2d",),
+        breaks="work in a folder of the home that has the name of a store is left out",
+        file="durarepo/source/pathjudge.py",
+        old="is_folder=_is_folder(path))",
+        new="is_folder=False)",
+        tests=(
+            f"{_UNIT}/source/test_pathjudge.py"
+            "::test_a_folder_of_the_home_with_the_name_of_a_store_is_work",
+        ),
+    ),
+    Mutation(
+        id="old-secret-path-told",
+        rows=("A2a", "A2f"),
+        breaks="a look for secrets prints a path that is one",
+        file="durarepo/operations/verify_secrets.py",
+        old="            path=path if short is None else None,\n",
+        new="            path=path,\n",
+        tests=(
+            f"{_UNIT}/operations/test_verify_secrets.py"
+            "::test_a_path_that_holds_a_secret_is_told_by_a_keyed_short_id",
+        ),
+    ),
+    Mutation(
+        id="old-secret-not-noted",
+        rows=("A2a",),
+        breaks="a look for secrets passes over the content of files",
+        file="durarepo/operations/verify_secrets.py",
+        old="        if judged.decision is not Decision.INCLUDE and judged.stage is not None:\n",
+        new="        if judged.decision is Decision.INCLUDE and judged.stage is not None:\n",
+        tests=(
+            f"{_UNIT}/operations/test_verify_secrets.py"
+            "::test_every_kind_of_secret_in_an_old_snapshot_is_told",
+        ),
+    ),
 )
 """All of them; the gate runs every one."""
