@@ -184,7 +184,7 @@ class Bench:
 
     def region(self, path: bytes) -> str:
         """Return what a path belongs to: root, target, keys, objects, store, or the way there."""
-        places = self.stream.places
+        places, path = self.stream.places, path.rstrip(b"/")
         if (places.keys + b"/").startswith(path + b"/") or path == bytes(self.stream.root):
             return "way"
         for name, folder in (
