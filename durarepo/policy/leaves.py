@@ -27,10 +27,16 @@ class Leaf:
     is_plain: bool = True
 
 
-def iter_leaves(data: bytes, syntax: Syntax) -> Iterator[Leaf]:
-    """Yield the leaves of a configuration file."""
+def iter_leaves(data: bytes, syntax: Syntax, *, least: int = 0) -> Iterator[Leaf]:
+    """Yield the leaves of a configuration file.
+
+    Args:
+        data: all of it.
+        syntax: its form.
+        least: leaves of a JSON or TOML file that are shorter may be left out, which is faster.
+    """
     if syntax is Syntax.JSON:
-        yield from _json_leaves(data, 0, len(data))
+        yield from _json_leaves(data, 0, len(data), least=least)
     elif syntax is Syntax.XML:
         yield from _xml_leaves(data)
     else:
@@ -61,51 +67,68 @@ class _Level:
     is_due: bool = False
 
 
-def _json_leaves(data: bytes, start: int, stop: int, *, is_toml: bool = False) -> Iterator[Leaf]:
-    levels = [_Level(b"", is_array=True)]
+def _json_leaves(
+    data: bytes, start: int, stop: int, *, is_toml: bool = False, least: int = 0
+) -> Iterator[Leaf]:
+    top = _Level(b"", is_array=True)
+    levels = [top]
     token = _TOKEN_TOML if is_toml else _TOKEN
     for match in token.finditer(data, start, stop):
-        text, top = match[0], levels[-1]
-        if text in (b"{", b"["):
-            levels.append(_Level(top.key or top.last if not top.is_array else b"", text == b"["))
-        elif text in (b"}", b"]"):
+        text = match[0]
+        if text in _OPENING:
+            name = top.key or top.last if not top.is_array else b""
+            top = _Level(name, is_array=text == b"[")
+            levels.append(top)
+        elif text in _CLOSING:
             if len(levels) > 1:
                 levels.pop()
-        elif text in (b":", b"="):
+                top = levels[-1]
+        elif text in _BETWEEN:
             top.key, top.is_due = top.last, True
         elif text == b",":
             top.key, top.is_due = b"", False
-        elif not text.startswith((b"//", b"/*")):
-            yield from _json_value(match, levels)
+        elif not text.startswith(_COMMENTED):
+            leaf = _json_value(match, levels, least)
+            if leaf is not None:
+                yield leaf
 
 
-def _json_value(match: re.Match[bytes], levels: list[_Level]) -> Iterator[Leaf]:
+_OPENING, _CLOSING, _BETWEEN, _COMMENTED = (b"{", b"["), (b"}", b"]"), (b":", b"="), (b"//", b"/*")
+
+
+def _json_value(match: re.Match[bytes], levels: list[_Level], least: int) -> Leaf | None:
     top, text = levels[-1], match[0]
     start, stop = match.span()
     if text[:1] in (b'"', b"'"):
         text, start, stop = text[1:-1], start + 1, stop - 1
-    above = tuple(level.name for level in levels[1:] if level.name)
+    leaf: Leaf | None = None
     if top.is_array:
-        yield from _listed(text, start, top, above)
+        if stop - start >= least:
+            leaf = _listed(text, start, top, _above(levels))
     elif top.is_due:
         name = top.key
         if name.lower() in _PAIR_NAMES:
             top.pair = text
-        elif name.lower() == b"value" and top.pair:
+        elif top.pair and name.lower() == b"value":
             name = top.pair
-        yield Leaf(name, above, start, stop)
+        if stop - start >= least:
+            leaf = Leaf(name, _above(levels), start, stop)
         top.is_due = False
     top.last = text
+    return leaf
 
 
-def _listed(text: bytes, start: int, top: _Level, above: tuple[bytes, ...]) -> Iterator[Leaf]:
+def _above(levels: list[_Level]) -> tuple[bytes, ...]:
+    return tuple([level.name for level in levels[1:] if level.name])
+
+
+def _listed(text: bytes, start: int, top: _Level, above: tuple[bytes, ...]) -> Leaf:
     option = _OPTION.match(text)
     if option is not None and option["value"] is not None:
-        yield Leaf(option["name"], above, start + option.start("value"), start + len(text))
-        return
+        return Leaf(option["name"], above, start + option.start("value"), start + len(text))
     before = _OPTION.match(top.last)
     name = before["name"] if before is not None and before["value"] is None else top.name
-    yield Leaf(name, above, start, start + len(text))
+    return Leaf(name, above, start, start + len(text))
 
 
 # --- a name and a value a line ---

@@ -16,7 +16,13 @@ from durarepo.policy.forms import Form, Profile, Syntax
 from durarepo.policy.leaves import Leaf, iter_leaves
 from durarepo.policy.rules import Rule, Word
 from durarepo.policy.scanning import Engine, find_spans
-from durarepo.policy.values import is_assigned_secret, is_drawn, is_set, says_secret
+from durarepo.policy.values import (
+    ASSIGNED_LEAST,
+    is_assigned_secret,
+    is_drawn,
+    is_set,
+    says_secret,
+)
 
 STRUCTURED_RULES = (
     Rule(
@@ -172,13 +178,14 @@ def _secret_leaves(data: bytes, form: Form, engine: Engine) -> list[tuple[Leaf, 
     if not (is_known or is_kubernetes or engine.configuration_candidates(data)):
         return []
     found: list[tuple[Leaf, str]] = []
-    for leaf in iter_leaves(data, form.syntax):
+    least = 0 if is_known or is_kubernetes else ASSIGNED_LEAST
+    for leaf in iter_leaves(data, form.syntax, least=least):
         value = data[leaf.start : leaf.stop].strip()
         if is_kubernetes and _SECRET_PARTS.intersection(leaf.above) and is_set(value):
             found.append((leaf, RULE_KUBERNETES))
         elif is_known and _is_login(leaf, value):
             found.append((leaf, RULE_LOGIN))
-        elif is_assigned_secret(value) and says_secret(leaf.name):
+        elif says_secret(leaf.name) and is_assigned_secret(value):
             found.append((leaf, RULE_ASSIGNED))
     return found
 

@@ -36,7 +36,7 @@ _DRAWN_BITS_STRICT = 3.5
 _HEX_BITS = 2.6
 _PASSWORD_BITS = 2.7
 _PASSWORD_LEAST = 8
-_ASSIGNED_LEAST = 16
+ASSIGNED_LEAST = 16
 _MANY_WORDS = 3
 
 
@@ -75,7 +75,7 @@ def is_password(value: bytes) -> bool:
 
 def is_assigned_secret(value: bytes) -> bool:
     """Return whether a value under a name that says secret is one, in a configuration file."""
-    if len(value) < _ASSIGNED_LEAST or is_reference(value) or _UUID.match(value):
+    if len(value) < ASSIGNED_LEAST or is_reference(value) or _UUID.match(value):
         return False
     return is_drawn(value, strict=not _HEXADECIMAL.match(value)) and not _is_spoken(value)
 
