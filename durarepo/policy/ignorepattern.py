@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 _FIRST = rb"\A\*\*/|/\*\*\Z|/\*\*/|\*+|\?|\\.|"
 _TOKEN = re.compile(_FIRST + rb"\[[!^]?\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
 _TOKEN_NO_CLASS = re.compile(_FIRST + rb".", re.DOTALL)
+_REPEATED = re.compile(rb"(?<![^/])\*\*/(?:\*\*/)+")
+"""``**/**/`` means no more than ``**/``."""
+
 _CLASSES = {
     b"[:alpha:]": b"A-Za-z",
     b"[:digit:]": b"0-9",
@@ -34,7 +37,7 @@ def compile_pattern(text: bytes, *, is_anchored: bool) -> re.Pattern[bytes] | No
         text: the pattern without ``!`` and without slashes around it.
         is_anchored: whether it says where it begins.
     """
-    tokens = list(_tokens(text))
+    tokens = list(_tokens(_REPEATED.sub(rb"**/", text)))
     is_floating = not is_anchored or tokens[0] == _BEGIN
     is_open = tokens[-1] == _END
     tokens = tokens[tokens[0] == _BEGIN : len(tokens) - is_open]

@@ -51,6 +51,12 @@ def _fits_name(wanted: bytes, name: bytes) -> bool:
     return bool(name) and wanted[:1] in (b"?", name[:1]) and _fits_name(wanted[1:], name[1:])
 
 
+@pytest.mark.parametrize("pattern", [b"**/**/*", b"**/**/a", b"/**/**/**/a", b"**/**/**"])
+def test_two_stars_twice_mean_what_they_mean_once(pattern: bytes) -> None:
+    """A file at the top must not slip past a pattern that names every folder twice."""
+    assert is_left_out(pattern, b"a")
+
+
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=8),
     names=st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=6),
