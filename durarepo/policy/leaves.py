@@ -80,9 +80,8 @@ def _json_leaves(
             top = _Level(name, is_array=text == b"[")
             levels.append(top)
         elif text in _CLOSING:
-            if len(levels) > 1:
-                levels.pop()
-                top = levels[-1]
+            del levels[max(1, len(levels) - 1) :]
+            top = levels[-1]
         elif text in _BETWEEN:
             top.key, top.is_due = top.last, True
         elif text == b",":
