@@ -5,6 +5,7 @@ files, so that cold data shares packs with hot. The clock is simulated, a day a 
 Run as a program, it prints what it measured as one line of JSON; see tests/README.md.
 """
 
+import argparse
 import json
 import os
 import random
@@ -13,14 +14,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from durarepo.core.limits import LIVE_MANIFESTS_MIN, RETENTION_DAYS, SMALL_PACK_BYTES
 from tests.machines.stream import Stream
+from tests.reliability.results import Result, commit_now, today, write_result
 
 KIB = 1024
 DAY_SECONDS = 86_400
+PINNED_RATIO_MAX = 1.6
+SMALL_PACKS_MAX = 32
 HOT_SHARE = 5
 COLD_AMONG = 10
 """Of the changes of a night, one in so many falls on the files that are not hot."""
@@ -173,6 +178,10 @@ def main(nights: int, live_mib: int, *, text: bool) -> dict[str, object]:
         "night_share_mean": round(sum(one.stored / one.live for one in later) / len(later), 3),
         "small_packs_max": max(one.small for one in churn.nights),
         "pins_max": max(one.pins for one in churn.nights),
+        "nights_over": sum(
+            one.pinned > PINNED_RATIO_MAX * one.live or one.small > SMALL_PACKS_MAX
+            for one in churn.nights
+        ),
         "envelope_max": max(one.envelope for one in churn.nights),
         "all_objects_ratio": round(stored / later[-1].live, 2),
         "cpu_seconds": round(time.process_time() - began, 1),
@@ -181,6 +190,32 @@ def main(nights: int, live_mib: int, *, text: bool) -> dict[str, object]:
     }
 
 
-if __name__ == "__main__":
-    measured = main(int(sys.argv[1]), int(sys.argv[2]), text=sys.argv[3:] == ["text"])
+def _command(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.machines.churn")
+    parser.add_argument("nights", type=int)
+    parser.add_argument("live_mib", type=int)
+    parser.add_argument("text", nargs="?", choices=["text"])
+    parser.add_argument("--out", type=Path, help="the result goes to this file")
+    given = parser.parse_args(arguments)
+    began = time.monotonic()
+    measured = main(given.nights, given.live_mib, text=given.text is not None)
     sys.stdout.write(json.dumps(measured) + "\n")
+    if given.out is not None:
+        facts = {name: one for name, one in measured.items() if isinstance(one, int | float | str)}
+        result = Result(
+            suite="churn",
+            command=" ".join(("python -m tests.machines.churn", *arguments)),
+            commit=commit_now(),
+            date=today(),
+            seed=0,
+            points=given.nights,
+            distinct=given.nights,
+            failures=int(str(measured["nights_over"])),
+            seconds=round(time.monotonic() - began, 1),
+            facts=facts,
+        )
+        write_result(given.out, result)
+
+
+if __name__ == "__main__":
+    _command(sys.argv[1:])
