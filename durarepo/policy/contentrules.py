@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from durarepo.policy.content_table import CONTENT_RULES, WIDE_LEAST, WIDE_RUN
 from durarepo.policy.rules import Check, ContentRule, Scope, Word
@@ -38,6 +39,11 @@ _PRIVATE_MEMBER_LEAST = 42
 _WIDE_RUN = re.compile(WIDE_RUN.encode("latin-1"))
 _SHAPES = bytes(0x61 if 0x20 <= one < 0x7F else 0xFF * bool(one) for one in range(256))  # noqa: PLR2004
 _WIDE_SHAPES = (b"a\0" * WIDE_LEAST, b"a\0\0\0" * WIDE_LEAST)
+WIDE_PROBE = rb"\x00(?:(?:[ -~]\x00){%d}|\x00\x00(?:[ -~]\x00\x00\x00){%d})" % (
+    WIDE_LEAST - 1,
+    WIDE_LEAST - 1,
+)
+"""All but the first letter of a run: beginning with a zero, it passes over text fast."""
 _ESCAPE_BEFORE = re.compile(rb"(?:\\[nrt]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\[[0-9;]{1,8}m)\Z")
 _ESCAPE_BYTES = 12
 _IS_WORD = [(chr(one).isalnum() and one < 0x80) or one == 0x5F for one in range(256)]  # noqa: PLR2004
@@ -62,10 +68,13 @@ class _Compiled:
 
     def __init__(self, rule: ContentRule) -> None:
         self.rule = rule
-        flags = re.DOTALL if rule.at_start else 0
-        self.pattern = re.compile(rule.pattern.encode("latin-1"), flags)
-        self.group: str | int = "secret" if "secret" in self.pattern.groupindex else 0
+        self.group: str | int = "secret" if "(?P<secret>" in rule.pattern else 0
         self._check = _CHECKS[rule.check]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:
+        """The pattern, compiled when an engine first saw something: most runs need a few."""
+        return re.compile(self.rule.pattern.encode("latin-1"))
 
     def matches(self, data: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
         """Yield confirmed matches that begin in ``start`` to ``stop``."""
@@ -99,11 +108,13 @@ class ContentRules:
 
     def __init__(self, rules: Sequence[ContentRule] = CONTENT_RULES) -> None:
         """Compile ``rules``."""
-        self._starts = [_Compiled(one) for one in rules if one.at_start]
+        starts = [one for one in rules if one.at_start]
+        self._starts = [(_start_pattern(one.pattern), one) for one in starts]
+        self._any_start = _start_pattern("|".join(f"(?:{one.pattern})" for one in starts))
         probed = [_Compiled(one) for one in rules if not one.at_start]
         self._configuration = [one for one in probed if _only_configuration(one.rule)]
         self._probed = [one for one in probed if not _only_configuration(one.rule)]
-        self.by_id = {one.rule.id: one.rule for one in (*self._starts, *probed)}
+        self.by_id = {one.id: one for one in (*starts, *(two.rule for two in probed))}
 
     @property
     def probes(self) -> list[bytes]:
@@ -128,10 +139,9 @@ class ContentRules:
     def at_start(self, data: bytes) -> ContentRule | None:
         """Return the rule that the first bytes of a file fit, or None."""
         head = data[:START_BYTES]
-        for one in self._starts:
-            if one.pattern.match(head):
-                return one.rule
-        return None
+        if self._any_start.match(head) is None:
+            return None
+        return next((rule for pattern, rule in self._starts if pattern.match(head)), None)
 
     def has_spans(self, number: int) -> bool:
         """Return whether the values of a rule may be taken out."""
@@ -148,11 +158,8 @@ class ContentRules:
 def may_be_wide(data: bytes) -> bool:
     """Return whether text of two or four bytes a letter may stand in ``data``.
 
-    No engine is asked: over data full of zeros, as databases are, such a probe costs more than
-    all others together.
+    Asked where an engine saw `WIDE_PROBE`, which holds wherever this does.
     """
-    if b"\0" not in data:
-        return False
     shape = data.translate(_SHAPES)
     return any(run in shape for run in _WIDE_SHAPES)
 
@@ -184,6 +191,10 @@ def _begins_word(data: bytes, at: int) -> bool:
 
 def _only_configuration(rule: ContentRule) -> bool:
     return rule.scope is Scope.CONFIGURATION
+
+
+def _start_pattern(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode("latin-1"), re.DOTALL)
 
 
 def _probe(rule: ContentRule) -> bytes:

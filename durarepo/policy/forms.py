@@ -112,7 +112,7 @@ def form_of(path: bytes) -> Form:
     found = _of_name(name)
     if isinstance(found, Form):
         return found
-    above = [folded(part) for part in text_of(folder).split("/")]
+    above = _parts_of(folder)
     for name_text in found:
         profile = _NAMED.find([*above, name_text])
         if profile is Profile.NONE:
@@ -120,6 +120,11 @@ def form_of(path: bytes) -> Form:
         if profile is not None:
             return Form(syntax=_syntax_of(name_text), profile=profile)
     return _by_suffix(found)
+
+
+@lru_cache(16)
+def _parts_of(folder: bytes) -> tuple[str, ...]:
+    return tuple(folded(part) for part in text_of(folder).split("/"))
 
 
 @lru_cache(65_536)

@@ -46,6 +46,10 @@ class Engine(Protocol):
         """Return the numbers of `ContentRules.configuration_probes` that occur."""
         ...
 
+    def sees_wide(self, data: bytes) -> bool:
+        """Return whether `WIDE_PROBE` occurs, without which no text is wide."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -151,7 +155,7 @@ class Scan:
     def _confirm_all(
         self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
     ) -> None:
-        if may_be_wide(window):
+        if self._engine.sees_wide(window) and may_be_wide(window):
             self._look_wide(window)
         if not candidates:
             return
@@ -223,6 +227,6 @@ def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
         scan.feed(data)
         return scan.finish()
     candidates = engine.candidates(data)
-    if not candidates and not may_be_wide(data) and rules.at_start(data) is None:
+    if not (candidates or engine.sees_wide(data) or rules.at_start(data)):
         return CLEAN
     return Scan(rules, engine).look_whole(data, candidates)

@@ -9,7 +9,7 @@ import pytest
 from durarepo.core.errors import SourceError
 from durarepo.policy import scanner
 from durarepo.policy.allow import Allow, check_until, is_allowed, parse_until
-from durarepo.policy.contentrules import ContentRules
+from durarepo.policy.contentrules import ContentRules, may_be_wide
 from durarepo.policy.decide import ContentPolicy
 from durarepo.policy.scanning import shared_rules
 from tests.policy.fresh import base64_lines, begin
@@ -45,6 +45,54 @@ def test_without_hyperscan_re2_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scanner.open_engine().name == scanner.RE2
     with pytest.raises(SourceError):
         scanner.open_engine(scanner.HYPERSCAN)
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_hyperscan_takes_over_within_a_run_and_sees_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change of engines in the middle of a run must change no decision."""
+    monkeypatch.setattr(scanner, "_MUCH_BYTES", 4 * len(HEADER_ONLY))
+    engine = scanner.open_engine()
+    names, seen = [], []
+
+    for _ in range(5):
+        seen.append(list(engine.candidates(HEADER_ONLY)))
+        names.append(engine.name)
+
+    assert (names[0], names[-1]) == (scanner.RE2, scanner.HYPERSCAN)
+    assert seen[0]
+    assert all(one == seen[0] for one in seen)
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_a_run_goes_on_with_re2_where_hyperscan_cannot_take_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An optional engine that is broken must neither end a run nor leave it unscanned."""
+    monkeypatch.setattr(scanner, "_MUCH_BYTES", 4 * len(HEADER_ONLY))
+    engine = scanner.open_engine()
+    monkeypatch.setitem(sys.modules, "hyperscan", None)
+
+    seen = [list(engine.candidates(HEADER_ONLY)) for _ in range(6)]
+
+    assert engine.name == scanner.RE2
+    assert all(seen)
+
+
+@pytest.mark.parametrize("name", [scanner.RE2, scanner.HYPERSCAN])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("around", [b"", b"\0", b"\0\0\0\0\0", b"abc", b"\xff"])
+def test_no_wide_text_is_passed_over(name: str, encoding: str, around: bytes) -> None:
+    """What tells cheaply that no text is wide must never say so of text that is."""
+    text = "~ azAZ09{}" * 2
+    wide = [around + text[:length].encode(encoding) + around for length in range(len(text))]
+
+    held = [one for one in wide if may_be_wide(one)]
+
+    assert held
+    assert all(scanner.open_engine(name).sees_wide(one) for one in held)
+    assert not scanner.open_engine(name).sees_wide(around + text.encode() + around)
 
 
 @pytest.mark.usefixtures("no_cache")
