@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from durarepo.chunking.chunker import average_for, cut_pages, cut_windows
 from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
@@ -54,8 +55,7 @@ Redacted = tuple[tuple[str, int], ...]
 """Rules by which values were taken out, and how many by each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(NamedTuple):
     """A file as it was kept.
 
     ``owners`` are what its content and attributes need; ``omission`` says why it counts as
@@ -224,8 +224,7 @@ class FileKeeper:
         if stored.is_redacted:
             entry = _redacted(entry, stored.judged.rules)
         kept = self._with_content(entry, told.unread, stored.content)
-        kept = replace(
-            kept,
+        kept = kept._replace(
             quiet=quiet and kept.quiet,
             omission="changed" if captured.consistency is Consistency.CHANGED else kept.omission,
         )
@@ -267,7 +266,7 @@ class FileKeeper:
             entry = _redacted(entry, judged.rules)
         kept = self._with_content(entry, told.unread, content)
         redacted = kept.redacted + done.cleaned.rows
-        return replace(kept, database=_component(path, digest, copy), redacted=redacted)
+        return kept._replace(database=_component(path, digest, copy), redacted=redacted)
 
     def _keep_damaged(
         self,
@@ -280,7 +279,7 @@ class FileKeeper:
         if isinstance(kept, Withheld):
             return replace(kept, is_database=True)
         entry = replace(kept.entry, consistency=Consistency.DAMAGED_DATABASE)
-        return replace(kept, entry=entry, quiet=False, omission=f"database-{damaged.reason}")
+        return kept._replace(entry=entry, quiet=False, omission=f"database-{damaged.reason}")
 
     def _copied(self, path: bytes) -> DatabaseCopy | Damaged:
         try:
@@ -403,5 +402,5 @@ def _redacted(entry: Entry, rules: tuple[str, ...]) -> Entry:
 def _by_policy(kept: Kept, judged: Judged) -> Kept:
     """Tell what the policy did: values were taken out, or a reviewed entry keeps a header."""
     if judged.decision is Decision.INCLUDE:
-        return replace(kept, quiet=False)  # the entry ends some day, or may be taken back
-    return replace(kept, redacted=((judged.rule, max(judged.count, 1)), *kept.redacted))
+        return kept._replace(quiet=False)  # the entry ends some day, or may be taken back
+    return kept._replace(redacted=((judged.rule, max(judged.count, 1)), *kept.redacted))

@@ -11,6 +11,7 @@ import stat as stat_bits
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import RunError, SourceError, VanishedError
@@ -77,8 +78,7 @@ class _Child:
     is_changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """A line of a directory, with its entry if it has been decoded or made already."""
 
     line: Line
@@ -96,7 +96,7 @@ class _Open:
     file_system: bytes
     row: DirRow | None
     is_same: bool
-    listed: list[Listed]
+    records: dict[bytes, bytes]
     items: list[_Item] = field(default_factory=list)
     children: dict[bytes, _Child] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
@@ -193,7 +193,7 @@ class TreeKeeper:
             file_system=event.file_system,
             row=row,
             is_same=same,
-            listed=event.names,
+            records=records,
         )
         self._stack.append(opened)
         self._visited.append((event.path, event.stat.st_mtime_ns))
@@ -204,14 +204,15 @@ class TreeKeeper:
         if self.is_spent():
             self._take_over(event, opened)
         elif not same:
-            self._take_names(event, opened, records)
+            self._take_names(event, opened)
 
     def _is_live(self, pins: bytes) -> bool:
         if pins not in self._live_pins:
             self._live_pins[pins] = self._sink.are_live(decode_owners(pins))
         return self._live_pins[pins]
 
-    def _take_names(self, event: Enter, opened: _Open, records: dict[bytes, bytes]) -> None:
+    def _take_names(self, event: Enter, opened: _Open) -> None:
+        records = opened.records
         known = {} if opened.row is None else {line.name: line for line in iter_lines(opened.row)}
         for name in known.keys() - records.keys():
             self._catalog.forget_dir(_joined(event.path, name))
@@ -341,7 +342,7 @@ class TreeKeeper:
             self._tally.add_line(OmissionClass.OMISSION, path, error.code, _READ_STAGE)
             return _Item(opened.spare[name]) if name in opened.spare else None
         if isinstance(kept, Withheld) and not kept.is_omission:
-            record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
+            record = self._believed(found, opened.records[name]) if kept.quiet else NEVER_EQUAL
             opened.notes.lines.append(
                 self._tally.line(OmissionClass.EXCLUSION, path, kept.rule, kept.stage)
             )
@@ -358,11 +359,12 @@ class TreeKeeper:
         name, found = listed
         if kept.database is not None:
             opened.notes.databases.append(kept.database)
-        opened.notes.lines += self._redactions(path, kept)
-        record = self._believed(found, stat_record(found)) if kept.quiet else NEVER_EQUAL
+        if kept.redacted:
+            opened.notes.lines += self._redactions(path, kept)
+        record = self._believed(found, opened.records[name]) if kept.quiet else NEVER_EQUAL
         line = Line(name, record, encode_entry(kept.entry), kept.owners)
         if self.on_file is not None and _is_resumable(kept, record):
-            self.on_file(path, replace(line, record=self._exclusion.mark(record)))
+            self.on_file(path, Line(name, self._exclusion.mark(record), line.entry, line.owners))
         return _Item(line, kept.entry)
 
     def _redactions(self, path: bytes, kept: Kept) -> list[LedgerLine]:
@@ -416,7 +418,7 @@ class TreeKeeper:
             opened.is_believed = False
             return
         name = path[len(_joined(opened.path, b"")) :]
-        if all(name != listed for listed, _ in opened.listed):
+        if name not in opened.records:
             return  # never was among the names, so nothing stands for it
         self._catalog.forget_dir(path)
         opened.troubled.add(name)
@@ -575,7 +577,7 @@ class TreeKeeper:
         files: int,
     ) -> DirRow:
         if not opened.is_believed:
-            lines = [replace(line, record=NEVER_EQUAL) for line in lines]
+            lines = [line._replace(record=NEVER_EQUAL) for line in lines]
         record, entries, owners = encode_lines(lines)
         needed = set(tree[1])
         for line in lines:

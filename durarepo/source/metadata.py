@@ -14,7 +14,7 @@ import pwd
 import struct
 from dataclasses import dataclass
 from stat import S_IFMT
-from typing import Final
+from typing import Final, NamedTuple
 
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import SourceError, VanishedError
@@ -56,8 +56,7 @@ class Unread:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class Description(NamedTuple):
     """An entry, with attribute values whole whatever their length, and what was not readable.
 
     The caller stores values above `XATTR_INLINE_BYTES` as chunks.

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from stat import S_ISREG
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 from durarepo.core.entries import Consistency
 from durarepo.core.errors import SourceError, VanishedError
@@ -42,8 +42,7 @@ class Segment:
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallRead:
+class SmallRead(NamedTuple):
     """What one look at a small file gave; ``data`` is the whole content if ``quiet``."""
 
     data: bytes
