@@ -201,14 +201,17 @@ class PackInspector:
 
     def _check_frames(self, pass_: "_Pass", pack_key: bytes, keys: EpochKeys) -> None:
         """Compare every frame; one that was good before is told apart only in a bad pack."""
-        spared = self._spared.of(pass_.report.pin)
+        spared: list[int] = []
+        good_before = self._spared.of(pass_.report.pin)
         for ordinal in range(len(pass_.index.frames)):
-            if ordinal in spared:
-                pass_.skip(ordinal)
-            else:
+            if ordinal not in good_before:
                 self._check_frame(pass_, ordinal, pack_key, keys)
+            elif pass_.skip(ordinal):
+                spared.append(ordinal)
+            else:
+                pass_.report.lost.extend(pass_.shorts(ordinal))
         is_sound = pass_.is_sound()
-        for ordinal in sorted(spared):
+        for ordinal in spared:
             if is_sound:
                 pass_.report.good.extend(pass_.shorts(ordinal))
             else:
@@ -268,10 +271,16 @@ class _Pass:
         info = self.index.frames[ordinal]
         return self._piece(info.position, info.stored_length)
 
-    def skip(self, ordinal: int) -> None:
-        """Go past a frame; whether all bytes are the right ones says nothing of it alone."""
-        with suppress(IntegrityError):
+    def skip(self, ordinal: int) -> bool:
+        """Go past a frame, and return whether it could be read.
+
+        Whether all bytes are the right ones says nothing of it alone.
+        """
+        try:
             self.frame(ordinal)
+        except IntegrityError:
+            return False
+        return True
 
     def shorts(self, ordinal: int) -> list[int]:
         """Return what chunks a frame holds."""

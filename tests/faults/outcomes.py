@@ -204,7 +204,7 @@ class Bench:
         if hit is None or kind == SHORT_READ:
             return {Exit.DONE}
         region = self.region(hit)
-        if region == "objects" and verb == "verify" and kind in ("open", "read"):
+        if region == "objects" and verb == "verify" and kind in ("open", "read", "stat"):
             return {Exit.STORE, Exit.INTEGRITY}
         if region == "way" and hit == bytes(self.stream.root):
             return {Exit.DONE, *_MAY_END["root"], Exit.KEYS}  # it is compared with their place

@@ -71,6 +71,23 @@ def test_a_failing_read_of_a_source_is_never_a_failure_of_the_store(tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_an_object_that_cannot_be_read_is_never_verified(tmp_path: Path) -> None:
+    """A read that failed says that a disk is dying, also where the next one went well."""
+    bench = Bench(tmp_path.resolve())
+
+    codes = {
+        outcome.code
+        for fault in bench.faults("verify")
+        if fault.kind == "read" and fault.error > 0
+        for outcome in (bench.run("verify", fault),)
+        if outcome.hit is not None and bench.region(outcome.hit) == "objects"
+    }
+
+    assert codes <= {14, 20}
+    assert codes
+
+
+@pytest.mark.slow
 def test_a_failing_sync_is_always_a_failure_of_the_store(tmp_path: Path) -> None:
     """Who goes on after a failed fsync reports what may not be on the disk."""
     bench = Bench(tmp_path.resolve())

@@ -696,6 +696,15 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="read-error-passed-over",
+        rows=("X1",),
+        breaks="a part of a pack that could not be read, and was good before, is passed over",
+        file="durarepo/repository/inspection.py",
+        old="            elif pass_.skip(ordinal):\n",
+        new="            elif pass_.skip(ordinal) or True:\n",
+        tests=(f"{_FAULTS}::test_an_object_that_cannot_be_read_is_never_verified",),
+    ),
+    Mutation(
         id="missing-root-swallowed",
         rows=("X2",),
         breaks="a root that is gone is passed over",
