@@ -74,6 +74,11 @@ PAGES = {
         "init was called without --root",
         "name one with --root",
     ),
+    "config.own-recipient": Page(
+        "the recipient to retire is the identity of this computer",
+        "it could read nothing afterwards, not even the newest snapshot",
+        "add the new recipient first, then retire this one where another identity is",
+    ),
     "config.put-only": Page(
         "--put-only and --out belong together",
         "only one of them was given",
@@ -278,6 +283,11 @@ PAGES = {
         "the naming key in force is not here",
         "the epoch was begun on another computer",
         "bring its keys folder, or an identity that opens the registry's copy",
+    ),
+    "keys.not-recipient": Page(
+        "the identity here is no recipient of what is read",
+        "it was retired by a later registry",
+        "use a computer whose identity is a recipient; it can add this one again",
     ),
     "keys.owner": Page(
         "a key file, or a folder that leads to it, belongs to somebody else",

@@ -60,7 +60,8 @@ def retire_recipient(
 
     Raises:
         KeyMaterialError: ``malformed``.
-        ConfigurationError: ``recipients``: it is none, or too few would remain.
+        ConfigurationError: ``recipients``: it is none, or too few would remain;
+            ``own-recipient``: it is the identity that is here.
         RunError, TrustError, IntegrityError, StoreError: see `carry_out`.
     """
     wanted = key if _ID.match(key) else primitives.sha256(_parse_recipient(key)).hex()
@@ -74,9 +75,23 @@ def retire_recipient(
                 "that is not one of the recipients",
                 hint="see durarepo registry show",
             )
+        _refuse_own(repository, left)
         return _changed(repository, left, now)
 
     return carry_out(repository, compose, clock=clock, out=out)
+
+
+def _refuse_own(repository: Repository, left: tuple[bytes, ...]) -> None:
+    """Refuse if the identity that is here would open nothing that is kept from now on."""
+    identity = repository.keys.identity
+    data = repository.record.current.data_recipients
+    own = None if identity is None else primitives.recipient_of(identity.reveal())
+    if own in data and own not in left:
+        raise ConfigurationError(
+            "own-recipient",
+            "that recipient is the identity of this computer, which could read nothing afterwards",
+            hint="add the new recipient first, then retire this one where another identity is",
+        )
 
 
 def _parse_recipient(text: str) -> bytes:

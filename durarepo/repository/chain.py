@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from durarepo.core.errors import PUT_BACK, IntegrityError, SelectionError, TrustError
+from durarepo.core.errors import (
+    PUT_BACK,
+    DurarepoError,
+    IntegrityError,
+    KeyMaterialError,
+    SelectionError,
+    TrustError,
+)
 from durarepo.core.limits import MILESTONE_EVERY, SLOT_ATTEMPTS
 from durarepo.core.names import Digest, ObjectName
 from durarepo.core.secret import Secret
@@ -157,6 +164,7 @@ class Chain:
 
         Raises:
             IntegrityError: ``gap`` if it is not there; else the code of the step.
+            KeyMaterialError: ``not-recipient``: it is not sealed to this identity any more.
         """
         if sequence not in self._signed:
             envelope = self.envelope(sequence)
@@ -178,8 +186,22 @@ class Chain:
                     envelope.data, identity.reveal(), expected=expected, naming_key=naming
                 )
             except (IntegrityError, TrustError) as error:
+                self._check_recipient(error, sequence, identity)
                 raise about_object(error, f"manifest {sequence}", envelope.name) from error
         return self._signed[sequence]
+
+    def _check_recipient(self, error: DurarepoError, sequence: int, identity: Secret) -> None:
+        """Tell a retired identity from a damaged header, by the registry in force."""
+        if error.code != "integrity.stanza":
+            return
+        data = self._repository.record.current.data_recipients
+        if primitives.recipient_of(identity.reveal()) not in data:
+            sealed_to = ", ".join(primitives.sha256(one).hex()[:12] for one in data)
+            raise KeyMaterialError(
+                "not-recipient",
+                f"this identity is no recipient of manifest {sequence}; sealed to {sealed_to}",
+                hint="use a computer whose identity is one of them; it can add this one again",
+            ) from error
 
     def verified(self, sequence: int, *, now: int) -> VerifiedManifest:
         """Return one manifest after full ingest: its chain reaches a point of trust.

@@ -125,7 +125,7 @@ def add(session: Session, /, *, key: str, out: str | None) -> None:
 def retire(session: Session, /, *, key: str, out: str | None) -> None:
     """Seal nothing more to KEY: key text, a file with it, or its id.
 
-    At least two recipients have to remain.
+    Eight digits of the id are enough. At least two recipients have to remain.
     """
     with session.open() as repository:
         outcome = retire_recipient(repository, key, clock=clock, out=out_path(out))

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from durarepo.core.errors import ConfigurationError, IntegrityError
+from durarepo.core.errors import ConfigurationError, IntegrityError, KeyMaterialError
+from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.keytext import encode_key
 from durarepo.format.layout import Seal, seal_info
 from durarepo.operations.recipients import add_recipient, retire_recipient
 from durarepo.repository.admission import Outcome
+from durarepo.repository.chain import Chain
 from durarepo.repository.rewriting import recipients_share
 from durarepo.sealing import open_header
 from tests.interop import minireader
@@ -142,6 +144,37 @@ def test_two_recipients_have_to_remain(tmp_path: Path) -> None:
         retired(stream, primitives.sha256(escrow_seed(stream)).hex())
 
     assert refusal.value.code == "config.recipients"
+
+
+def test_the_identity_of_this_computer_is_not_retired_on_it(tmp_path: Path) -> None:
+    """It would open nothing afterwards, not even what it has just kept."""
+    stream = begun(tmp_path)
+    new_identity(stream)
+    own = primitives.recipient_of(stream.key("identity", "identity.key"))
+
+    with pytest.raises(ConfigurationError) as refusal:
+        retired(stream, primitives.sha256(own).hex()[:8])
+
+    assert refusal.value.code == "config.own-recipient"
+    stream.snapshot()
+    stream.check_restores()
+
+
+def test_a_retired_identity_is_told_so_and_not_that_bytes_are_damaged(tmp_path: Path) -> None:
+    """Who is told of damage looks for a copy, which helps nobody."""
+    stream = begun(tmp_path)
+    identity, _ = new_identity(stream)
+    stream.snapshot()
+    retired(stream, encode_key("recipient", primitives.recipient_of(identity)))
+    fill(stream.root, {"after": os.urandom(70_000)})
+    stream.snapshot()
+
+    with stream.open() as repository:
+        chain = Chain(repository)
+        with pytest.raises(KeyMaterialError) as refusal:
+            chain.signed(chain.head(), Secret(identity))
+
+    assert refusal.value.code == "keys.not-recipient"
 
 
 @pytest.mark.parametrize("key", ["ffffffff", "0" * 64])
