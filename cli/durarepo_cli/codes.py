@@ -164,6 +164,11 @@ PAGES = {
         "the number is too high, or nothing is that old",
         "choose one from `durarepo log`",
     ),
+    "select.not-there": Page(
+        "there is no file at that path",
+        "it was misspelt, or removed",
+        "check its spelling",
+    ),
     "select.outside": Page(
         "a path to judge lies in no root",
         "the wrong folder was named, or none",
@@ -869,6 +874,16 @@ PAGES = {
         "it was called by a program, or the answers were wrong",
         "run it yourself and type the answers it prints",
     ),
+    "policy.not-content": Page(
+        "a file is not left out for its content",
+        "its name or a mark of its folder leaves it out, and an entry keeps contents only",
+        "give it another name, move it, or remove the mark",
+    ),
+    "policy.not-needed": Page(
+        "there is nothing to allow",
+        "the policy keeps that file as it is",
+        "see durarepo exclude explain, and 'exclude' of the root in stream.toml",
+    ),
     "policy.not-ours": Page(
         "something is not durarepo's to remove",
         "it was not made by a run of durarepo",
@@ -876,7 +891,7 @@ PAGES = {
     ),
     "policy.not-waivable": Page(
         "no entry can keep that file",
-        "more than the header of a key stands there, or a path rule leaves it out",
+        "more than the header of a key stands there",
         "take the secret out of the file",
     ),
     "policy.secrets-stored": Page(

@@ -21,6 +21,7 @@ from durarepo.core.limits import (
 )
 from durarepo.core.names import is_stream_id
 from durarepo.policy.allow import parse_until
+from durarepo.policy.patterns import check_pattern
 from durarepo.store.atomic import shown
 
 Table: TypeAlias = Mapping[str, object]
@@ -271,10 +272,13 @@ def _parse_root(value: object) -> RootConfig:
     path = table.path("path")
     if path is None or os.path.normpath(path) != path:
         raise refused("invalid", "a root in stream.toml has no 'path' in normal form")
+    exclude, include = table.texts("exclude"), table.texts("include")
+    for pattern in (*exclude, *include):
+        check_pattern(path, pattern)
     return RootConfig(
         path=path,
-        exclude=table.texts("exclude"),
-        include=table.texts("include"),
+        exclude=exclude,
+        include=include,
         one_filesystem=table.flag("one_filesystem", default=False),
     )
 
@@ -389,6 +393,9 @@ def with_exclusion(text: bytes, pattern: str, *, root: bytes | None) -> bytes:
             "name one of its roots with --root",
         )
     patterns = (*config.roots[chosen[0]].exclude, pattern)
+    check_pattern(config.roots[chosen[0]].path, pattern)
+    if pattern in patterns[:-1]:
+        return text
     row = f"exclude = [{', '.join(_quoted(one) for one in patterns)}]"
     lines = _without_exclude(text.decode().splitlines(), chosen[0], row)
     result = ("\n".join(lines) + "\n").encode()

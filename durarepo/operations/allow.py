@@ -11,21 +11,28 @@ from durarepo.core.errors import PolicyRefusedError, SelectionError
 from durarepo.local.configuration import compose_allow, parse_configuration, with_exclusion
 from durarepo.local.places import CONFIGURATION
 from durarepo.policy.allow import ALLOW_DAYS_MAX
+from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.exclusion import content_hash
 from durarepo.repository.repository import Repository
 from durarepo.source.judging import ExclusionTest, Tested, read_whole
 from durarepo.store.atomic import replace_small
 
 
-def add_exclusion(repository: Repository, pattern: str, *, root: bytes | None) -> None:
+def add_exclusion(repository: Repository, pattern: str, *, root: bytes | None) -> bool:
     """Add a pattern to ``exclude`` of a root in stream.toml.
+
+    Returns:
+        Whether it was added; False where it stands there already.
 
     Raises:
         ConfigurationError: the root is not named there, or the pattern cannot be added.
         StoreError: it cannot be written.
     """
     text = with_exclusion(repository.configuration_text, pattern, root=root)
+    if text == repository.configuration_text:
+        return False
     _replace(repository, text)
+    return True
 
 
 def allow(
@@ -35,19 +42,21 @@ def allow(
 
     Raises:
         PolicyRefusedError: ``not-waivable``: what stands there is more than a header.
-        SelectionError: ``outside``: the path lies in no root.
+            ``not-needed``: a snapshot keeps it as it is. ``not-content``: it is left out by
+            its name or a mark.
+        SelectionError: ``outside``: the path lies in no root. ``not-there``: nothing is there.
         SourceError: it cannot be read.
         StoreError: stream.toml cannot be written.
     """
     real = os.path.realpath(path)
     root = _root_of(repository, real)
+    if not os.path.lexists(real):
+        raise SelectionError(
+            "not-there", "there is no file at that path", hint="check its spelling"
+        )
     tested = ExclusionTest(root).judge(real)
     if not tested.is_waivable:
-        raise PolicyRefusedError(
-            "not-waivable",
-            "what stands there is no header alone, so no entry can keep it",
-            hint="see durarepo exclude explain; take the secret out of the file instead",
-        )
+        raise _not_waivable(tested)
     content = content_hash(repository.keys.naming.reveal(), read_whole(real))
     entry = compose_allow(
         path=os.fsdecode(real),
@@ -58,6 +67,26 @@ def allow(
     )
     _replace(repository, repository.configuration_text.rstrip() + b"\n\n" + entry)
     return tested
+
+
+def _not_waivable(tested: Tested) -> PolicyRefusedError:
+    if tested.decision is Decision.INCLUDE:
+        return PolicyRefusedError(
+            "not-needed",
+            "the policy keeps that file as it is, so there is nothing to allow",
+            hint="see durarepo exclude explain, and 'exclude' of the root in stream.toml",
+        )
+    if tested.stage is Stage.PATH:
+        return PolicyRefusedError(
+            "not-content",
+            f"the file is left out by its name or a mark ({tested.rule}), not for its content",
+            hint="an entry keeps contents only; give it another name, or remove the mark",
+        )
+    return PolicyRefusedError(
+        "not-waivable",
+        "what stands there is no header alone, so no entry can keep it",
+        hint="see durarepo exclude explain; take the secret out of the file instead",
+    )
 
 
 def _root_of(repository: Repository, path: bytes) -> bytes:

@@ -59,3 +59,36 @@ def test_documentation_can_be_allowed_and_a_key_cannot(stream: tuple[Cli, Path])
     (entry,) = parse_configuration(configuration(cli).read_bytes()).allows
     assert (entry.path, entry.rule) == (str(root / "guide.md"), "key-pem")
     assert len(entry.content) == 64
+
+
+def test_a_pattern_that_never_fits_is_refused_and_none_is_added_twice(
+    stream: tuple[Cli, Path],
+) -> None:
+    """'added' for a pattern that leaves nothing out would be a promise that is not kept."""
+    cli, root = stream
+    assert cli.run("exclude", "add", str(root / "a2")).code == 0
+    before = configuration(cli).read_bytes()
+
+    for wrong in ("", "[", "/elsewhere/a2", "../a2"):
+        refused = cli.run("exclude", "add", wrong, "--json")
+        assert (refused.code, refused.error()["code"]) == (2, "config.invalid"), wrong
+    assert cli.run("exclude", "add", str(root / "a2")).code == 0
+
+    assert configuration(cli).read_bytes() == before
+
+
+def test_what_cannot_be_allowed_is_told_apart(stream: tuple[Cli, Path]) -> None:
+    """One refusal for all of them sent people looking for a secret that was not there."""
+    cli, root = stream
+    (root / "plain.md").write_text("words")
+    (root / "id_rsa").write_text("words")
+    found = {}
+    for name in ("missing.md", "plain.md", "id_rsa"):
+        answer = cli.run("exclude", "allow", str(root / name), "--reason", "no", "--json")
+        found[name] = (answer.code, answer.error()["code"])
+
+    assert found == {
+        "missing.md": (2, "select.not-there"),
+        "plain.md": (31, "policy.not-needed"),
+        "id_rsa": (31, "policy.not-content"),
+    }

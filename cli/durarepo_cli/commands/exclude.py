@@ -75,15 +75,21 @@ def explain(session: Session, /, root: str | None, path: str) -> None:
 @click.argument("pattern", metavar="PATTERN")
 @click.pass_obj
 def add(session: Session, /, root: str | None, pattern: str) -> None:
-    """Leave out what PATTERN names, from the next snapshot on."""
+    """Leave out what PATTERN names, from the next snapshot on.
+
+    A name ('*.log') fits in any folder; a path ('build/out', './notes', or the whole path) fits
+    from the root down. '**' is any run of folders.
+    """
     chosen = None if root is None else os.path.realpath(os.fsencode(root))
     with session.open() as repository:
         # Opening has checked the crypto package, which this imports.
         from durarepo.operations.allow import add_exclusion  # noqa: PLC0415
 
-        add_exclusion(repository, pattern, root=chosen)
+        is_new = add_exclusion(repository, pattern, root=chosen)
     if session.output.is_json:
         session.output.result({"added": pattern})
+    elif not is_new:
+        session.output.line("that pattern is there already; nothing was changed")
     else:
         session.output.line("added; the next snapshot leaves it out")
 

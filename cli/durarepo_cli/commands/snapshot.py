@@ -173,6 +173,11 @@ def marked_lines(result: SnapshotResult) -> list[str]:
     ]
     if len(result.marked) > _SHOWN_MAX:
         lines.append(f"and {len(result.marked) - _SHOWN_MAX} more folders left out by a mark")
+    if lines:
+        lines.append(
+            "to keep what is in there, remove the mark or move the work out of the folder;"
+            " why it is left out: durarepo exclude explain PATH"
+        )
     return lines
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from durarepo.policy.patterns import RULE_OPERATOR, PatternRule
+from durarepo.core.errors import ConfigurationError
+from durarepo.policy.patterns import RULE_OPERATOR, PatternRule, check_pattern
 
 ROOT = b"/home/agent"
 
@@ -28,6 +29,8 @@ def is_out(path: str, *exclude: str, include: tuple[str, ...] = (), root: bytes 
         ("**/tmp/x", ["tmp/x", "a/tmp/x", "a/b/tmp/x"], ["atmp/x", "tmp/y"]),
         ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/bc", "xa/b"]),
         ("*/x", ["a/x"], ["x", "a/b/x"]),
+        ("./a2", ["a2"], ["x/a2"]),
+        ("/home/agent/a2", ["a2"], ["x/a2", "home/agent/a2"]),
         ("a.b", ["a.b"], ["aXb"]),
         ("a+(b)[c]", ["a+(b)[c]"], ["aab", "a+(b)c"]),
         ("\n*", ["\nx", "a/\n"], ["x\n"]),
@@ -71,3 +74,19 @@ def test_names_that_are_no_text_are_compared_all_the_same() -> None:
     """A name of any bytes can be on a disk."""
     assert is_out("\udcff.log", "*.log")
     assert not is_out("\udcff", "*.log")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "/", "./", "[", "a[b", "/home/agent", "/home/other/x", "a/../b", "a//b"]
+)
+def test_a_pattern_that_can_never_fit_is_refused(pattern: str) -> None:
+    """It would be accepted, and what it was meant for would be in every snapshot."""
+    with pytest.raises(ConfigurationError) as caught:
+        check_pattern(ROOT, pattern)
+    assert caught.value.code == "config.invalid"
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "cache/", "a[b]", "./x", "/home/agent/x", "**/x"])
+def test_a_pattern_that_can_fit_is_accepted(pattern: str) -> None:
+    """A refusal of what is right would stop all snapshots of the stream."""
+    check_pattern(ROOT, pattern)
