@@ -3,6 +3,8 @@
 Data, to be read. Patterns are written from the documentation of the formats, over bytes.
 None of them is itself a header or a credential, and neither is anything in this file: it
 would be left out of its own backup. ``probe`` is what an engine looks for; see `ContentRule`.
+A pattern that begins with one class of bytes, as ``[Pp]``, is found three times as fast as one
+that begins with a choice.
 Source: RFC 7468, RFC 7517 and the documentation named in each row, spec/exclusion.md 3.
 Start at `CONTENT_RULES`.
 """
@@ -185,9 +187,9 @@ _KEYS = (
         word=Word.PRIVATE_KEYS,
         reason="a private or preshared key of WireGuard",
         source="wg(8)",
-        probe=r"(?:[Pp]rivate|[Pp]reshared|PRIVATE)_?(?:[Kk]ey|KEY)\\{0,2}[\"']?[ \t]*[=:]",
+        probe=r"[Pp](?:rivate|reshared|RIVATE)_?(?:[Kk]ey|KEY)\\{0,2}[\"']?[ \t]*[=:]",
         pattern=(
-            r"(?:[Pp]rivate|[Pp]reshared|PRIVATE)_?(?:[Kk]ey|KEY)\\{0,2}[\"']?"
+            r"[Pp](?:rivate|reshared|RIVATE)_?(?:[Kk]ey|KEY)\\{0,2}[\"']?"
             r"[ \t]{0,8}[=:][ \t]{0,8}"
             r"\\{0,2}[\"']?(?P<secret>[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)(?![A-Za-z0-9+/=])"
         ),
@@ -490,9 +492,9 @@ _TOKENS = (
         word=Word.API_KEYS,
         reason="secret key or session token of AWS, by the name before it",
         source="AWS command line documentation",
-        probe=r"(?i:aws_?(?:secret_?access_?key|session_?token|secret_?key)|secretaccesskey)",
+        probe=r"[AaSs](?i:ws_?(?:secret_?access_?key|session_?token|secret_?key)|ecretaccesskey)",
         pattern=(
-            r"(?i:(?:aws_?(?:secret_?access_?key|session_?token|secret_?key)|secretaccesskey))"
+            r"[AaSs](?i:ws_?(?:secret_?access_?key|session_?token|secret_?key)|ecretaccesskey)"
             r"\\{0,7}[\"']?[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}\\{0,7}[\"']?"
             r"(?P<secret>[A-Za-z0-9/+=]{40,2000})"
         ),

@@ -29,9 +29,10 @@ class Tail(Generic[T]):
         """Return whether the parts of a folder's path end as the pattern wants."""
         if len(self.above) > len(parts):
             return False
-        return all(
-            pattern.match(part) for pattern, part in zip(self.above, reversed(parts), strict=False)
-        )
+        for pattern, part in zip(self.above, reversed(parts), strict=False):
+            if pattern.match(part) is None:
+                return False
+        return True
 
 
 class Tails(Generic[T]):
