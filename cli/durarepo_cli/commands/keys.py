@@ -97,11 +97,17 @@ def rotate_naming_key(session: Session, /, *, out: str | None) -> None:
     """
     with session.open() as repository:
         outcome = rotate_naming(repository, clock=clock, out=out_path(out))
+        has_allows = bool(repository.configuration.allows)
     session.output.note(UPLOADS_ALL)
+    if has_allows:
+        session.output.note(ALLOWS_LAPSE)
     tell_outcome(session, outcome, is_draft_wanted=out is not None)
 
 
 UPLOADS_ALL = "under the new naming key everything is read and stored once more: one full upload"
+ALLOWS_LAPSE = (
+    "what stream.toml allows is known by the naming key: run durarepo exclude allow again for each"
+)
 
 
 @command.command("add-recipient", cls=Command)
