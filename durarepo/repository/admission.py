@@ -139,16 +139,14 @@ def write_draft(repository: Repository, after: Registry, *, out: bytes | None) -
     return path
 
 
-def check_free(path: bytes) -> None:
+def check_free(path: bytes, *, hint: str = "name another file with --out") -> None:
     """Refuse a file to be written that is there already.
 
     Raises:
         ConfigurationError: ``exists``.
     """
     if os.path.lexists(path):
-        raise ConfigurationError(
-            "exists", f"{shown(path)} is there already", hint="name another file with --out"
-        )
+        raise ConfigurationError("exists", f"{shown(path)} is there already", hint=hint)
 
 
 def _current_document(repository: Repository) -> bytes:

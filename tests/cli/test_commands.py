@@ -547,6 +547,24 @@ def test_quickstart_goes_from_nothing_to_a_provencopied(cli: Cli) -> None:
     assert told.json()["compared"] == len(NAMES)
 
 
+def test_quickstart_tells_what_it_left_out(cli: Cli) -> None:
+    """Who reads that every byte was verified must also read which ones are not there."""
+    root = cli.home / "agent" / "left"
+    (root / "novel").mkdir(parents=True)
+    (root / "a").write_bytes(b"a")
+    (root / ".env").write_bytes(b"NAME=value\n")
+    tag = b"Signature: 8a477f597d28d172789f06886806bc55"
+    (root / "novel" / "CACHEDIR.TAG").write_bytes(tag)
+    (root / "novel" / "chapter.md").write_bytes(b"text")
+
+    text = cli.run("quickstart", str(root))
+    told = cli.run("quickstart", str(root), "--json").json()
+
+    assert told["excluded"] == 2
+    assert "excluded  2" in text.out
+    assert "novel" in text.out
+
+
 def test_quickstart_refuses_what_it_cannot_keep(cli: Cli) -> None:
     """It makes nothing before it knows that it can."""
     assert cli.run("quickstart", "nowhere", "--json").code == 13

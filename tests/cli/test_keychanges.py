@@ -76,6 +76,12 @@ def test_without_it_the_change_waits_and_the_owner_signs_by_file(begun: Cli) -> 
     signed = elsewhere.run("registry", "sign", str(carried), "--owner", str(owner), "--json")
     admitted = begun.run("registry", "admit", f"{carried}.signed", "--json")
 
+    again = elsewhere.run("registry", "sign", str(carried), "--owner", str(owner), "--json")
+    wrong = elsewhere.run("registry", "sign", str(carried), "--owner", str(carried), "--json")
+
+    assert again.error()["code"] == "config.exists"
+    assert "--out" not in str(again.error()["hint"])
+    assert str(wrong.error()["code"]).startswith("keys.")
     for ran in (looked, signed):
         assert ran.code == 0
         check("registry-sign", ran.json())

@@ -35,7 +35,8 @@ def test_a_whole_repository_verifies_at_every_level(kept: Cli, option: list[str]
     check("verify", told.json())
     level = option[0][2:].partition("=")[0] if option else "packs"
     assert (told.json()["level"], told.json()["head"]) == (level, 2)
-    assert kept.run("verify", *option).out.startswith(f"verified: level {level}, head 2\n")
+    share = ", 50 %" if option == ["--data=50"] else ""
+    assert kept.run("verify", *option).out.startswith(f"verified: level {level}{share}, head 2\n")
 
 
 def _flip(path: Path) -> None:

@@ -15,7 +15,7 @@ from durarepo.operations.quickstart import Quickstarted, quickstart
 from durarepo.repository.repository import open_repository
 from durarepo_cli.codes import MATTERS
 from durarepo_cli.command import Command
-from durarepo_cli.commands.snapshot import omission_lines
+from durarepo_cli.commands.snapshot import marked_lines, omission_lines
 from durarepo_cli.commands.status import status_of
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, first_of
@@ -60,6 +60,7 @@ def _tell(session: Session, done: Quickstarted) -> None:
         "redacted": done.redacted,
         "changed_meanwhile": done.moved_on,
         "omissions": done.snapshot.omissions,
+        "excluded": done.snapshot.excluded,
     }
     if not done.verified:
         error = IntegrityError(
@@ -100,6 +101,9 @@ def _lines(done: Quickstarted) -> Iterator[str]:
     if done.snapshot.omissions:
         yield f"  left out  {counted(done.snapshot.omissions, 'omission')}"
         yield from omission_lines(done.snapshot)
+    if done.snapshot.excluded:
+        yield f"  excluded  {done.snapshot.excluded}, by name or mark"
+    yield from marked_lines(done.snapshot)
 
 
 def _outlook(session: Session, done: Quickstarted) -> Iterator[str]:

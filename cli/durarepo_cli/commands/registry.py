@@ -90,8 +90,8 @@ def sign(session: Session, /, *, draft_file: str, owner: str | None) -> None:
     path = os.path.abspath(os.fsencode(draft_file)) + b".signed"
     key = None
     if owner is not None:
-        check_free(path)
         key = load_owner(os.fsencode(owner))
+        check_free(path, hint="it is signed already: admit that file, or move it away first")
     signed = sign_registry(text, key)
     if signed.text is not None:
         write_once(path, signed.text)

@@ -62,7 +62,7 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
         return
     with session.open() as repository, session.progress() as progress:
         verified = verify(repository, request, clock=clock, progress=progress)
-    _tell(session, verified)
+    _tell(session, verified, percent=request.percent)
 
 
 def _look_for_secrets(session: Session) -> None:
@@ -90,7 +90,7 @@ def _request(given: _Given) -> VerifyRequest:
     return VerifyRequest(level=Level.CHAIN if given["chain"] else Level.PACKS)
 
 
-def _tell(session: Session, verified: Verified) -> None:
+def _tell(session: Session, verified: Verified, *, percent: float | None) -> None:
     output, error = session.output, _error_of(verified)
     if error is not None:
         kinds = [problem.kind for problem in verified.problems]
@@ -99,7 +99,7 @@ def _tell(session: Session, verified: Verified) -> None:
         output.result(_fields(verified))
         return
     if not output.is_json:
-        for line in _lines(verified):
+        for line in _lines(verified, percent):
             output.line(line)
         output.flush()
     if error is not None:
@@ -155,10 +155,11 @@ def _problem(problem: Problem) -> dict[str, object]:
     }
 
 
-def _lines(verified: Verified) -> list[str]:
+def _lines(verified: Verified, percent: float | None) -> list[str]:
     head = f"head {verified.head}" if verified.head else "nothing kept yet"
+    share = "" if percent is None else f", {percent:g} %"
     lines = [
-        f"{'verified' if verified.ok else 'not verified'}: level {verified.level}, {head}",
+        f"{'verified' if verified.ok else 'not verified'}: level {verified.level}{share}, {head}",
         f"  manifests  {verified.manifests}{_chain_note(verified)}",
         f"  packs      {verified.packs}, {size_text(verified.bytes)} read",
     ]
