@@ -230,7 +230,10 @@ def _cleaned(
         if rule.whole:
             return Cleaned(judged=_left_out(rule.id))
     connection.execute("PRAGMA secure_delete = ON")
-    rows = tuple((rule.id, count) for rule in rules if (count := _apply(connection, rule, policy)))
+    try:
+        rows = tuple((rule.id, n) for rule in rules if (n := _apply(connection, rule, policy)))
+    except _UnsureError as error:
+        return Cleaned(judged=_left_out(error.rule))
     connection.commit()
     is_mixed = any("*" not in rule.names for rule in rules)
     if rows or (is_mixed and _has_free_pages(connection)):
@@ -273,7 +276,9 @@ def _fits(rule: DatabaseRule, name: bytes, tables: dict[str, tuple[str, ...]]) -
     readings = undecorated(folded(text_of(name)))
     if not any(fnmatchcase(one, pattern) for one in readings for pattern in rule.names):
         return False
-    return set(rule.columns) <= set(tables.get(rule.table, ())) and rule.table in tables
+    columns = {table.lower(): {one.lower() for one in held} for table, held in tables.items()}
+    held = columns.get(rule.table.lower())  # SQLite does not tell cases apart
+    return held is not None and {one.lower() for one in rule.columns} <= held
 
 
 def _has_free_pages(connection: sqlite3.Connection) -> bool:
@@ -281,29 +286,87 @@ def _has_free_pages(connection: sqlite3.Connection) -> bool:
     return bool(count)
 
 
+class _UnsureError(Exception):
+    """Rows are to be changed, and what else would change with them is not certain."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+
+
 def _apply(connection: sqlite3.Connection, rule: DatabaseRule, policy: ContentPolicy) -> int:
-    table = _quoted(rule.table)
-    if not rule.redact:
-        cursor = connection.execute(f"DELETE FROM {table} WHERE {rule.where}")  # noqa: S608 - of the table of rules
-        return cursor.rowcount
+    """Take out what a rule says and return how many rows; exactly those, or `_UnsureError`."""
+    table, before = _quoted(rule.table), _row_count(connection, rule.table)
+    changes = _redactions(connection, rule, policy) if rule.redact else []
+    if rule.redact:
+        count, left = len(changes), before
+    else:
+        listed = connection.execute(f"SELECT count(*) FROM {table} WHERE {rule.where}")  # noqa: S608 - of the table of rules
+        (count,) = listed.fetchone()
+        left = before - count
+    if not count:
+        return 0
+    if not _stands_alone(connection, rule.table):
+        raise _UnsureError(rule.id)
+    if rule.redact:
+        column = _quoted(rule.redact)
+        for text, row_id in changes:
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (text, row_id))  # noqa: S608 - as above
+    else:
+        connection.execute(f"DELETE FROM {table} WHERE {rule.where}")  # noqa: S608 - as above
+    if _row_count(connection, rule.table) != left:
+        raise _UnsureError(rule.id)
+    return int(count)
+
+
+def _redactions(
+    connection: sqlite3.Connection, rule: DatabaseRule, policy: ContentPolicy
+) -> list[tuple[object, int]]:
     column = _quoted(rule.redact)
-    changed: list[tuple[object, int]] = []
-    listed = connection.execute(f"SELECT rowid, {column}, typeof({column}) FROM {table}")  # noqa: S608 - as above
+    changes: list[tuple[object, int]] = []
+    listed = connection.execute(
+        f"SELECT rowid, {column}, typeof({column}) FROM {_quoted(rule.table)}"  # noqa: S608 - as above
+    )
     for row_id, cell, kind in listed:
         if isinstance(cell, bytes):
             judged = policy.judge(_CELL, cell)
             if judged.decision is Decision.REDACT and judged.data is not None:
                 text: object = judged.data if kind == b"blob" else _text(judged.data)
-                changed.append((text, row_id))
-    for text, row_id in changed:
-        connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (text, row_id))  # noqa: S608 - as above
-    return len(changed)
+                changes.append((text, row_id))
+    return changes
+
+
+def _row_count(connection: sqlite3.Connection, table: str) -> int:
+    (count,) = connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()  # noqa: S608 - as above
+    return int(count)
+
+
+def _stands_alone(connection: sqlite3.Connection, table: str) -> bool:
+    """Return whether a change of a table changes nothing else, and hits the rows it names.
+
+    A trigger does as it likes, a full-text index keeps what its table held, a foreign key may
+    delete more, and a column can have the name by which rows are told apart.
+    """
+    listed = connection.execute("SELECT type, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    for kind, owner, sql in listed.fetchall():
+        if kind == b"trigger" and _text(owner).lower() == table.lower():
+            return False
+        words = _text(sql).lower()
+        if words.startswith("create virtual") and table.lower() in words:
+            return False
+    columns = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
+    return not _ROW_ID_NAMES.intersection(_text(column[1]).lower() for column in columns)
+
+
+_ROW_ID_NAMES = frozenset({"rowid", "oid", "_rowid_"})
 
 
 def _scan_cells(
     connection: sqlite3.Connection, tables: dict[str, tuple[str, ...]], policy: ContentPolicy
 ) -> Judged:
     scan = policy.start_scan()
+    schema = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
+    scan.feed(_SEPARATOR.join(one for row in schema for one in (*row, b"") if one is not None))
     for table in tables:
         for piece in _cells(connection, table):
             scan.feed(piece)

@@ -6,6 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from durarepo.policy.decide import ContentPolicy
 from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
@@ -108,6 +110,70 @@ def test_a_clean_database_is_not_touched(tmp_path: Path) -> None:
 
         assert cleaned.judged.decision is Decision.INCLUDE
         assert connection.serialize()[100:] == data[100:]
+
+
+def cleaned_of(path: Path, *statements: str) -> Decision:
+    """Clean an editor's database made by these statements; return what became of it."""
+    data = database(path, *statements)
+    with closing(connect_memory(data)) as connection:
+        return clean(connection, b"state.vscdb", POLICY).judged.decision
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "CREATE TRIGGER t BEFORE DELETE ON ItemTable BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE TRIGGER t AFTER DELETE ON ItemTable BEGIN DELETE FROM work; END",
+        "CREATE VIRTUAL TABLE found USING fts5(value, content='ItemTable')",
+    ],
+)
+def test_where_a_change_would_change_more_the_database_is_left_out(
+    tmp_path: Path, beside: str
+) -> None:
+    """A trigger can keep the login, copy it, or take other rows with it; an index keeps words."""
+    decision = cleaned_of(
+        tmp_path / "db",
+        "CREATE TABLE work (draft TEXT)",
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB)",
+        f"INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', '{SECRET}')",
+        beside,
+    )
+
+    assert decision is Decision.EXCLUDE
+
+
+def test_a_column_named_like_the_number_of_a_row_hits_no_other_row(tmp_path: Path) -> None:
+    """Then `WHERE rowid = 1` names other rows than the one that was read."""
+    decision = cleaned_of(
+        tmp_path / "db",
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB, rowid INTEGER)",
+        f"INSERT INTO ItemTable VALUES ('chat', CAST('use {TOKEN} now' AS BLOB), 1)",
+        "INSERT INTO ItemTable VALUES ('other', CAST('work' AS BLOB), 1)",
+    )
+
+    assert decision is Decision.EXCLUDE
+
+
+def test_the_case_of_a_tables_name_changes_nothing(tmp_path: Path) -> None:
+    """SQLite finds `ItemTable` under any case, and so does whoever looks for a login."""
+    decision = cleaned_of(
+        tmp_path / "db",
+        "CREATE TABLE ITEMTABLE (KEY TEXT UNIQUE, VALUE BLOB)",
+        f"INSERT INTO ITEMTABLE VALUES ('cursorAuth/accessToken', '{SECRET}')",
+    )
+
+    assert decision is Decision.REDACT
+
+
+def test_a_token_in_the_schema_is_found(tmp_path: Path) -> None:
+    """A view is text as well, and longer than a page it is in no cell and in no page whole."""
+    decision = cleaned_of(
+        tmp_path / "db",
+        "CREATE TABLE work (draft TEXT)",
+        f"CREATE VIEW v AS SELECT '{'x ' * 2020}{TOKEN}{' y' * 2000}' AS text",
+    )
+
+    assert decision is Decision.EXCLUDE
 
 
 def test_what_is_no_database_is_left_out() -> None:
