@@ -166,10 +166,7 @@ def _check_record(old: StreamRecord, new: StreamRecord) -> None:
     if new.floor < old.floor or len(new.epochs) < len(old.epochs):
         raise _changes("floor or epochs, which only rise")
     for one, two in zip(old.epochs, new.epochs, strict=False):
-        if (one.first_sequence, one.previous) != (two.first_sequence, two.previous):
-            raise _changes(f"where epoch {one.number} begins")
-        if not set(one.revocations) <= set(two.revocations):
-            raise _changes("a revocation, which never goes away")
+        _check_epoch(one, two)
     revoked = {one.signer for epoch in new.epochs for one in epoch.revocations}
     if any(signer_id(one.public) in revoked for one in new.current.signers) and len(
         new.epochs
@@ -181,6 +178,26 @@ def _check_record(old: StreamRecord, new: StreamRecord) -> None:
             f"at least {RECIPIENTS_MIN} recipients have to remain",
             hint="add the new one before the old one is retired",
         )
+
+
+def _check_epoch(one: Epoch, two: Epoch) -> None:
+    if (one.first_sequence, one.previous) != (two.first_sequence, two.previous):
+        raise _changes(f"where epoch {one.number} begins")
+    if _is_sealed_for_nothing(one, two):
+        raise _changes(f"a key of epoch {one.number}, which is sealed anew for new recipients")
+    if not set(one.revocations) <= set(two.revocations):
+        raise _changes("a revocation, which never goes away")
+
+
+def _is_sealed_for_nothing(old: Epoch, new: Epoch) -> bool:
+    """Return whether a sealed key is another although those who open it are the same.
+
+    Nobody who signs can see what lies in it; what is wrong there locks every reader out.
+    """
+    is_naming = old.naming_key != new.naming_key and old.data_recipients == new.data_recipients
+    return is_naming or (
+        old.slot_key != new.slot_key and old.audit_recipients == new.audit_recipients
+    )
 
 
 def _changes(what: str) -> TrustError:
@@ -219,7 +236,8 @@ def _iter_record(old: StreamRecord, new: StreamRecord) -> Iterator[str]:
     if old.floor != new.floor:
         yield f"manifests below {new.floor} can no more be restored"
     if old.retention != new.retention:
-        yield f"retention {new.retention.days} days"
+        kept = new.retention
+        yield f"retention {kept.days} days, {kept.keep_weekly} weekly, {kept.keep_monthly} monthly"
     if old.foreign_drill != new.foreign_drill:
         yield f"foreign drill required {str(new.foreign_drill).lower()}"
     if old.shrink_lifted != new.shrink_lifted:
@@ -246,6 +264,13 @@ def _iter_epoch(old: Epoch, new: Epoch) -> Iterator[str]:
         yield from _iter_keys(kind, _recipient_ids(one), _recipient_ids(two))
     if old.number == new.number and old.first_sequence != new.first_sequence:
         yield f"epoch {new.number} begins with manifest {new.first_sequence} instead"
+    if old.stanza_count != new.stanza_count:
+        yield f"places for recipients {new.stanza_count}, were {old.stanza_count}"
+    if old.number == new.number and (old.naming_key, old.slot_key) != (
+        new.naming_key,
+        new.slot_key,
+    ):
+        yield f"keys of epoch {new.number} sealed anew"
     for revoked in new.revocations:
         if revoked not in old.revocations:
             yield f"signer {revoked.signer.hex()} revoked after manifest {revoked.sequence}"

@@ -226,6 +226,12 @@ def test_a_draft_whose_base_nobody_signed_is_not_signed(office: Office) -> None:
     assert refusal.value.code == "trust.signature"
 
 
+def _resealed(registry: Registry) -> Registry:
+    epoch = registry.streams[0].current
+    other = replace(epoch, naming_key=bytes(len(epoch.naming_key)))
+    return _record(registry, epochs=(other,))
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -235,6 +241,7 @@ def test_a_draft_whose_base_nobody_signed_is_not_signed(office: Office) -> None:
         (lambda one: _record(one, compartment="other"), "trust.registry-change"),
         (lambda one: _record(one, stream="other"), "trust.registry-change"),
         (lambda one: _epoch(one, data_recipients=1), "config.recipients"),
+        (_resealed, "trust.registry-change"),
         (lambda one: replace(one, issued=one.issued + 3600), "fresh.ahead"),
     ],
 )
