@@ -133,7 +133,7 @@ def _listed(text: bytes, start: int, top: _Level, above: tuple[bytes, ...]) -> L
 # --- a name and a value a line ---
 
 _LINE = re.compile(
-    rb"(?P<indent>[ \t]*)(?P<item>(?:- +)*)(?:export +|set +|\?? )?[\"']?"
+    rb"(?P<indent>[ \t]*+)(?P<item>(?:- +)*+)(?:export +|set +|\?? )?[\"']?"
     rb"(?P<name>[A-Za-z0-9_./:@*$ -]*?[A-Za-z0-9_*])[\"']?[ \t]*"
     rb"(?:=>?|:(?=[ \t\r\n]|\Z)|:=)[ \t]*(?P<value>[^\r\n]*)"
 )

@@ -3,6 +3,7 @@
 
 import json
 import random
+import resource
 import tomllib
 
 import pytest
@@ -14,6 +15,7 @@ from durarepo.policy.forms import Profile, Syntax, form_of
 from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
 from durarepo.policy.values import says_secret
+from tests.doubles.children import run_in_child
 from tests.policy.fresh import begin, text
 
 POLICY = ContentPolicy(open_engine())
@@ -183,3 +185,14 @@ def test_the_form_follows_the_tail_of_the_path(
 ) -> None:
     """A form that is guessed wrong redacts what it must not touch."""
     assert (form_of(path).syntax, form_of(path).profile) == (syntax, profile)
+
+
+def test_a_line_of_many_blanks_ends_no_backup() -> None:
+    """Who can write one file into a root must not be able to stop its backup."""
+    line = b"password: x\n" + b" " * 400_000 + b"a" * 400_000 + b"\n"
+
+    def judge() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+        assert POLICY.judge(b"settings.yaml", line).decision is Decision.INCLUDE
+
+    run_in_child(judge)
