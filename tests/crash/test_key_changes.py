@@ -5,7 +5,6 @@ whole, and either the same command or a snapshot ends what was begun.
 """
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,52 +25,13 @@ from durarepo.operations.registry import (
 )
 from durarepo.operations.rotation import new_signer, rotate_naming, rotate_signing
 from durarepo.operations.verify import Level, VerifyRequest, verify
+from tests.crash.test_snapshot_kills import killed
 from tests.machines.stream import Stream, fill
 
-_CHANGES = frozenset({"os.link", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate"})
-_DEAD = 99
 _STEP = 1 if os.environ.get("DURAREPO_TESTS_LONG") else 2
 """Every event is tried in the long mode, every second one in each other run."""
 
 Change = Callable[[Stream], object]
-
-
-def killed(stream: Stream, change: Change, event: int) -> bool:
-    """Make a change in a child that dies at its n-th event; False if it came to its end."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            _die_at(event)
-            change(stream)
-            code = 0
-        finally:
-            os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, _DEAD), f"the child failed with {code}"
-    return code == _DEAD
-
-
-def _die_at(event: int) -> None:
-    left = [event]
-
-    def step() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            os._exit(_DEAD)
-
-    def hook(name: str, _: object) -> None:
-        if name in _CHANGES:
-            step()
-
-    real = os.fsync
-
-    def fsync(fd: int) -> None:
-        step()
-        real(fd)
-
-    sys.addaudithook(hook)
-    os.fsync = fsync  # type: ignore[assignment]  # in the child alone
 
 
 def signing(stream: Stream) -> None:
@@ -149,7 +109,7 @@ def test_a_change_of_keys_killed_at_any_event_goes_on(tmp_path: Path, change: Ch
     while True:
         stream = begun(tmp_path / str(event))
         before = secrets(stream)
-        if not killed(stream, change, event):
+        if not killed(stream, event, change):
             break
         deaths += 1
         assert before <= secrets(stream)
@@ -187,7 +147,7 @@ def test_a_new_signer_killed_at_any_event_leaves_a_stream_as_it_was(tmp_path: Pa
         with stream.open() as repository:
             new_signer(repository, Role.MANIFEST, out=out, clock=stream.clock)
 
-    while killed(stream, make, event):
+    while killed(stream, event, make):
         check_whole(stream)
         event += 1
 

@@ -31,17 +31,20 @@ _STEP = 1 if os.environ.get("DURAREPO_TESTS_LONG") else 11
 """Every event is tried in the long mode, a share of them in each other run."""
 
 
-def killed(stream: Stream, event: int) -> bool:
-    """Take a snapshot in a child that dies at its n-th event; False if it came to its end.
+def killed(
+    stream: Stream, event: int, change: Callable[[Stream], object] = Stream.snapshot
+) -> bool:
+    """Take a snapshot, or make another change, in a child that dies at its n-th event.
 
-    Events are all calls that change a folder, and every `fsync`, before it is done.
+    Returns False if the child came to its end. Events are all calls that change a folder, and
+    every `fsync`, before it is done.
     """
     child = os.fork()
     if child == 0:
         code = 1
         try:
             _die_at(event)
-            stream.snapshot()
+            change(stream)
             code = 0
         finally:
             os._exit(code)
