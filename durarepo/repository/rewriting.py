@@ -113,7 +113,7 @@ def recipients_share(repository: Repository) -> float:
     live = repository.state.live_pins()
     manifests = () if live is None else (live.head, live.complete)
     pins = {pin.pack: pin for one in manifests if one is not None for pin in one.pins}
-    todays = {version: _is_todays(repository, version) for version in _versions(pins.values())}
+    todays = {version: is_todays(repository, version) for version in _versions(pins.values())}
     total = sum(pin.size_bytes for pin in pins.values())
     fitting = sum(pin.size_bytes for pin in pins.values() if todays[pin.registry_version])
     return fitting / total if total else 1.0
@@ -209,7 +209,7 @@ def _take(taken: set[int], rows: Iterable[int], costs: Mapping[int, int], room: 
 
 
 def _foreign(repository: Repository, pins: Mapping[int, Pin]) -> Iterable[int]:
-    todays = {version: _is_todays(repository, version) for version in _versions(pins.values())}
+    todays = {version: is_todays(repository, version) for version in _versions(pins.values())}
     return (row for row, pin in pins.items() if not todays[pin.registry_version])
 
 
@@ -217,8 +217,12 @@ def _versions(pins: Iterable[Pin | LivePin]) -> set[int]:
     return {pin.registry_version for pin in pins}
 
 
-def _is_todays(repository: Repository, version: int) -> bool:
-    """Return whether packs of a registry's time are sealed to exactly today's recipients."""
+def is_todays(repository: Repository, version: int) -> bool:
+    """Return whether packs of a registry's time are sealed to exactly today's recipients.
+
+    Raises:
+        StoreError: the registry cannot be read.
+    """
     if version == repository.registry.registry.version:
         return True
     try:

@@ -28,6 +28,7 @@ from durarepo.repository.chain import Chain
 from durarepo.repository.keyfolder import settle_keys
 from durarepo.repository.openpack import PackOpener
 from durarepo.repository.repository import Repository
+from durarepo.repository.rewriting import is_todays
 
 _PACK, _FILES, _PUBLISH, _LOOSE = 1, 2, 3, 4
 _MARK = struct.Struct(">HBII")
@@ -335,8 +336,10 @@ def _take_over(
 ) -> None:
     """Take over what a killed run stored, if the head is still the one that it started from.
 
-    What is there and not taken over is abandoned, unless a manifest pins it. Where that is not
-    known (``pinned`` is None), nothing is called abandoned.
+    A pack counts only if it has the naming key in force and exactly the recipients of today:
+    what a retired identity opens must not enter a manifest that comes after it. What is there
+    and not taken over is abandoned, unless a manifest pins it. Where that is not known
+    (``pinned`` is None), nothing is called abandoned.
     """
     left: set[ObjectName] = set()
     opener = PackOpener(repository)
@@ -346,7 +349,10 @@ def _take_over(
                 pin = _parse_pack(value)
                 size = repository.store.stat(pin.name)
                 epoch = opener.epoch_of(pin.registry_version)
-                if same_head and size == pin.size and repository.keeps_naming(epoch):
+                has_keys = repository.keeps_naming(epoch) and is_todays(
+                    repository, pin.registry_version
+                )
+                if same_head and size == pin.size and has_keys:
                     standing.taken_over[pin.name] = pin
                 elif size is not None:
                     left.add(pin.name)

@@ -772,10 +772,22 @@ MUTATIONS = (
         rows=("A6b",),
         breaks="packs of a run killed before a rotation are taken over after it",
         file="durarepo/repository/standing.py",
-        old="if same_head and size == pin.size and repository.keeps_naming(epoch):",
-        new="if same_head and size == pin.size and epoch:",
+        old="has_keys = repository.keeps_naming(epoch) and is_todays(",
+        new="has_keys = epoch and is_todays(",
         tests=(
             f"{_ROTATION}::test_a_run_that_was_killed_before_a_new_naming_key_is_not_taken_over",
+        ),
+    ),
+    Mutation(
+        id="killed-run-of-other-recipients",
+        rows=("A6b",),
+        breaks="packs of a run killed before a recipient was retired are pinned after it",
+        file="durarepo/repository/standing.py",
+        old="if same_head and size == pin.size and has_keys:",
+        new="if same_head and size == pin.size and repository.keeps_naming(epoch):",
+        tests=(
+            f"{_UNIT}/operations/test_recipients.py"
+            "::test_a_run_that_was_killed_before_a_retirement_is_not_taken_over",
         ),
     ),
     Mutation(

@@ -121,6 +121,35 @@ def test_a_retired_identity_opens_no_new_pack_and_no_new_envelope(tmp_path: Path
     stream.check_restores()
 
 
+def test_a_run_that_was_killed_before_a_retirement_is_not_taken_over(tmp_path: Path) -> None:
+    """A manifest from after the retirement would pin what the retired key opens."""
+    stream = begun(tmp_path)
+    identity, _ = new_identity(stream)
+    fill(stream.root, {"big": os.urandom(900_000)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("durarepo.operations.snapshot.publish", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            stream.snapshot()
+    left = {path.name for path in stream.object_files()}
+    retired(stream, encode_key("recipient", primitives.recipient_of(identity)))
+
+    stream.snapshot()
+
+    last = stream.statements()[2]
+    before = {pin.name for pin in stream.statements()[1].pins}
+    new = {pin.name for pin in last.pins} - before
+    assert new
+    assert left.isdisjoint(new)
+    assert set(last.abandoned) <= left
+    assert last.abandoned
+    assert not any(opens(stream, name, Seal.PACK, identity) for name in new)
+    stream.check_restores()
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_recipient_is_retired_by_the_digits_of_its_id(tmp_path: Path) -> None:
     """`registry show` gives ids, and nobody has the whole key at hand."""
     stream = begun(tmp_path)
