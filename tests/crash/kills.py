@@ -32,7 +32,8 @@ def killed_rounds(folder: Path, chance: random.Random, count: int) -> int:
         for number in range(first, min(first + ROUNDS_AT_ONCE, count)):
             fill(stream.root, {f"d{number % 3}/f": os.urandom(chance.randrange(1, 40_000))})
             moment = chance.uniform(0.0, 1.1 * whole)
-            head = verified(stream).head
+            with stream.open() as repository:
+                head = verified(repository).head
             try:
                 died += _is_killed(stream, moment)
                 _check(stream, head)
@@ -66,7 +67,8 @@ def _is_killed(stream: Stream, moment: float) -> bool:
 
 def _check(stream: Stream, head: int) -> None:
     before = {path: path.read_bytes() for path in stream.object_files()}
-    found = verified(stream)
+    with stream.open() as repository:
+        found = verified(repository)
     assert found.ok, found.problems
     assert found.head in (head, head + 1)
     check_goes_on(stream, found.head)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.crash.kills import ROUNDS_AT_ONCE, killed_rounds
 from tests.crash.recorded import RUNS, Recorded, check_model, check_point, recorded
+from tests.doubles.remembered import remembered
 from tests.doubles.results import Count, options
 
 _SUITES = {"power": "crash", "kills": "kills"}
@@ -26,14 +27,20 @@ def main(arguments: list[str]) -> int:
     given = options("python -m tests.crash.long", tuple(_USUAL)).parse_args(arguments)
     count = given.points or _USUAL[given.suite]
     command = f"python -m tests.crash.long {given.suite} --points {count} --seed {given.seed}"
-    result = Count(suite=_SUITES[given.suite], command=command, seed=given.seed)
+    result = Count(
+        suite=_SUITES[given.suite],
+        command=command,
+        seed=given.seed,
+        out=given.out,
+        most_seconds=given.seconds,
+    )
     chance = random.Random(given.seed)  # noqa: S311  # no secret: what is tried
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder, remembered():
         if given.suite == "power":
             _power(result, Path(folder).resolve(), chance, count)
         else:
             _kills(result, Path(folder), chance, count)
-    return result.tell(given.out)
+    return result.tell()
 
 
 def _power(result: Count, folder: Path, chance: random.Random, count: int) -> None:
@@ -43,7 +50,7 @@ def _power(result: Count, folder: Path, chance: random.Random, count: int) -> No
         runs.append(recorded(name, folder / name))
         check_model(runs[-1])
     for turn in itertools.cycle(runs):
-        if result.distinct >= count:
+        if result.distinct >= count or result.is_over:
             return
         _one_new(result, turn, chance)
 
@@ -59,11 +66,13 @@ def _one_new(result: Count, run: Recorded, chance: random.Random) -> None:
 def _kills(result: Count, folder: Path, chance: random.Random, count: int) -> None:
     died: list[int] = []
     for first in range(0, count, ROUNDS_AT_ONCE):
+        if result.is_over:
+            return
         many = min(ROUNDS_AT_ONCE, count - first)
         with tempfile.TemporaryDirectory(dir=folder) as own:
             result.attempt(lambda: died.append(killed_rounds(Path(own), chance, many)))  # noqa: B023
         result.points += many - 1
-    result.distinct = sum(died)
+        result.distinct = sum(died)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from durarepo.core.progress import SilentProgress
 from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
 from durarepo.repository import publisher
-from durarepo.repository.repository import registry_slot
+from durarepo.repository.chain import Chain
+from durarepo.repository.repository import Repository, registry_slot
 from tests.crash.disk import KILL, LOST, MODES, TORN, Disk, Picture, lay_out, pictured
 from tests.crash.trace import traced
 from tests.machines.stream import Stream, fill, later, seen
@@ -85,8 +86,10 @@ def recorded(name: str, base: Path) -> Recorded:
     stream = RUNS[name](base)
     home = base / "notes"
     home.mkdir(exist_ok=True)
-    least = 0 if stream is None else verified(stream).head
-    marks = 0 if stream is None else marked(stream)
+    least = marks = 0
+    if stream is not None:
+        with stream.open() as repository:
+            least, marks = verified(repository).head, marked(repository)
     disk = Disk(bytes(home), pictured(home))
     verb = "init" if stream is None else "snapshot"
     program = [sys.executable, "-m", "tests.crash.operate", str(base), verb]
@@ -127,11 +130,12 @@ def _check_snapshot(run: Recorded, stream: Stream, *, is_done: bool) -> None:
     objects = _objects(stream)
     committed = run.disk.before
     assert all(objects[path] == committed[path] for path in committed if path in objects)
-    found = verified(stream)
+    with stream.open() as repository:
+        found, marks = verified(repository), marked(repository)
     assert found.ok or (found.head == 0 and not found.problems), found.problems
     assert found.head in ((run.least + 1,) if is_done else (run.least, run.least + 1))
-    assert run.marks <= marked(stream) <= found.head
-    assert marked(stream) == found.head or not is_done
+    assert run.marks <= marks <= found.head
+    assert marks == found.head or not is_done
     check_goes_on(stream, found.head)
     assert objects.items() <= _objects(stream).items()
 
@@ -140,41 +144,40 @@ def check_goes_on(stream: Stream, head: int) -> None:
     """Take the next snapshot and check that it follows ``head``, verifies and brings all back."""
     result = stream.snapshot()
     assert (result.status, result.sequence) == ("ok", head + 1)
-    after = verified(stream)
-    assert (after.ok, after.head, after.manifests) == (True, head + 1, head + 1), after.problems
-    _check_books(stream, head + 1)
-    check_comes_back(stream)
+    with stream.open() as repository:
+        after = verified(repository)
+        assert (after.ok, after.head, after.manifests) == (True, head + 1, head + 1), after.problems
+        _check_books(stream, repository, head + 1)
+        check_comes_back(stream, repository)
 
 
-def _check_books(stream: Stream, head: int) -> None:
+def _check_books(stream: Stream, repository: Repository, head: int) -> None:
     """Check that every object has a name somewhere, and that ledger and marks are complete."""
-    statements = stream.statements()
+    chain = Chain(repository).all_verified(now=later())
+    statements = {number: one.statement for number, one in chain.items()}
     assert not any(one.state_lost for one in statements.values())
     pinned = {pin.name for one in statements.values() for pin in one.pins}
     abandoned = {name for one in statements.values() for name in one.abandoned}
     assert not pinned & abandoned
     there = {path.name for path in stream.object_files()}
     assert not [name for name in there if name.startswith(".tmp-")]
-    with stream.open() as repository:
-        named = {repository.manifest_slot(1, number, 0) for number in statements}
-        named.add(registry_slot(repository.keys.locator, 1, 0))
-        assert there == pinned | abandoned | named
-        assert [run.sequence for run in repository.state.runs() or ()] == list(statements)
-    assert marked(stream) == head
+    named = {repository.manifest_slot(1, number, 0) for number in statements}
+    named.add(registry_slot(repository.keys.locator, 1, 0))
+    assert there == pinned | abandoned | named
+    assert [run.sequence for run in repository.state.runs() or ()] == list(statements)
+    assert marked(repository) == head
 
 
-def marked(stream: Stream) -> int:
+def marked(repository: Repository) -> int:
     """Return the highest number that the stream's marks have seen."""
-    with stream.open() as repository:
-        marks = repository.state.high_water()
+    marks = repository.state.high_water()
     return -1 if marks is None else marks.sequence
 
 
-def check_comes_back(stream: Stream) -> None:
+def check_comes_back(stream: Stream, repository: Repository) -> None:
     """Check the newest manifest out and compare it with the root; databases by their rows."""
     target = stream.base / "out"
-    with stream.open() as repository:
-        checkout(repository, CheckoutRequest(destination=bytes(target)), clock=later)
+    checkout(repository, CheckoutRequest(destination=bytes(target)), clock=later)
     told = seen(os.path.join(bytes(target), bytes(stream.root).lstrip(b"/")))
     expected = seen(bytes(stream.root))
     for path in [path for path in expected if b".db" in path]:
@@ -192,12 +195,10 @@ def rows_of(top: Path, path: bytes) -> list[tuple[object, ...]]:
         return connection.execute("SELECT x FROM t ORDER BY x").fetchall()
 
 
-def verified(stream: Stream) -> Verified:
+def verified(repository: Repository) -> Verified:
     """Verify all data of a stream."""
-    with stream.open() as repository:
-        return verify(
-            repository, VerifyRequest(level=Level.DATA), clock=later, progress=SilentProgress()
-        )
+    request = VerifyRequest(level=Level.DATA)
+    return verify(repository, request, clock=later, progress=SilentProgress())
 
 
 def _check_init(run: Recorded, *, is_done: bool) -> None:

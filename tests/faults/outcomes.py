@@ -70,7 +70,8 @@ class Bench:
         with closing(sqlite3.connect(stream.root / "a.db", isolation_level=None)) as connection:
             connection.execute("INSERT INTO t VALUES (2)")
         fill(stream.root, {"d0/f0": b"changed", "new/file": os.urandom(2000)})
-        verified(stream)
+        with stream.open() as repository:
+            verified(repository)
         self.home = base / "notes"
         self.before = pictured(self.home)
         self.root_before = seen(bytes(stream.root))
@@ -125,7 +126,8 @@ class Bench:
             result = self.stream.snapshot()
             return int(SNAPSHOT_EXITS[result.status]), [line.path for line in omissions(result)]
         if verb == "verify":
-            return (int(Exit.DONE) if verified(self.stream).ok else _UNHEALTHY), []
+            with self.stream.open() as repository:
+                return (int(Exit.DONE) if verified(repository).ok else _UNHEALTHY), []
         with self.stream.open() as repository:
             request = CheckoutRequest(destination=bytes(self.target))
             checkout(repository, request, clock=later)
@@ -215,23 +217,25 @@ class Bench:
             assert outcome.hit is not None
             assert any(_concerns(path, outcome.hit) for path in outcome.left_out)
             assert self.region(outcome.hit) in ("root", "way")
-        found = verified(self.stream)
+        with self.stream.open() as repository:
+            found, marks = verified(repository), marked(repository)
+            if outcome.code == Exit.DONE:
+                check_comes_back(self.stream, repository)
         assert found.ok, found.problems
         made = outcome.code in (Exit.DONE, Exit.OMISSIONS)
         assert found.head in ((2,) if made else (1, 2))
         if found.head == 2 and not made:
             assert "stands" in outcome.error
-        if outcome.code == Exit.DONE:
-            check_comes_back(self.stream)
         if made:
-            assert marked(self.stream) == found.head
+            assert marks == found.head
         objects = self._objects()
         check_goes_on(self.stream, found.head)
         assert objects.items() <= self._objects().items()
 
     def _check_verify(self) -> None:
         assert self._objects().items() == self._objects(self.before).items()
-        assert verified(self.stream).ok
+        with self.stream.open() as repository:
+            assert verified(repository).ok
 
     def _check_checkout(self, outcome: Outcome) -> None:
         if os.path.lexists(self.target):  # whole and held, also where it could not be noted

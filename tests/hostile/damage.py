@@ -2,10 +2,11 @@
 
 The list is every bit of every byte of every object flipped, and every object cut at every length.
 `campaign` draws from it without repeating itself. Each mutation goes through the operation
-itself; only the store is one in memory, and the two slowest calculations, functions of nothing
-but their arguments, are remembered. What verify says of a place is compared with what can really
-be restored the first time that a part of an object is hit, and now and then after; all other
-hits of that part have to be told alike. The long command: ``python -m tests.hostile.damage``.
+itself; only the store is one in memory, and what is decided by its arguments alone is calculated
+once for the same arguments (`quickly`), so that a mutation costs what its own bytes reach. What
+verify says of a place is compared with what can really be restored the first time that a part of
+an object is hit, and now and then after; all other hits of that part have to be told alike.
+The long command: ``python -m tests.hostile.damage``; its file follows after each repository.
 Start at `campaign`.
 """
 
@@ -15,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -25,18 +27,20 @@ from durarepo.core.entries import Entry
 from durarepo.core.errors import IntegrityError
 from durarepo.core.names import ObjectName
 from durarepo.core.progress import SilentProgress
-from durarepo.crypto import primitives
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
+from durarepo.repository import inspection
 from durarepo.repository.chain import Chain
 from durarepo.repository.openpack import PackOpener
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, open_repository
 from durarepo.repository.restorer import file_pieces
 from durarepo.repository.shelf import Shelf
+from durarepo.repository.slots import Slots
 from durarepo.repository.trees import iter_directory, join_path
 from durarepo.store.port import ObjectStore
 from tests.adversary.scene import NOW, ROOT, Scene, verified
 from tests.doubles.memory_store import MemoryStore
+from tests.doubles.remembered import remembered
 from tests.interop import miniwriter as mini
 from tests.reliability.results import FOLDER, Result, commit_now, today, write_result
 
@@ -241,33 +245,44 @@ class Bench:
         return 0 < sum(is_named(one, affects) for one in CONTENTS) < len(CONTENTS)
 
 
-def _remembering(function: Callable[..., T]) -> Callable[..., T]:
-    """Return a function that calculates nothing twice; what it raised it raises again."""
-    held: dict[tuple[object, ...], tuple[T | None, Exception | None]] = {}
+class _AtOnce:
+    """Works like a pool of threads, but in this one: a start of threads costs more than a look."""
 
-    def asked(*arguments: object) -> T:
-        if arguments not in held:
-            if len(held) > 20_000:
-                held.clear()
-            try:
-                held[arguments] = function(*arguments), None
-            except primitives.WrongKeyError as error:
-                held[arguments] = None, error
-        value, refusal = held[arguments]
-        if refusal is not None:
-            raise type(refusal)(*refusal.args)
-        return value  # type: ignore[return-value]  # None only beside an error
+    def __init__(self, max_workers: int) -> None:
+        """Take what a pool takes."""
 
-    return asked
+    def __enter__(self) -> "_AtOnce":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Callable[..., T], *given: object) -> "Future[T]":
+        """Do the work, and return what it came to."""
+        done: Future[T] = Future()
+        try:
+            done.set_result(work(*given))
+        except Exception as error:  # noqa: BLE001  # it is raised where the result is asked for
+            done.set_exception(error)
+        return done
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
-    """Remember what opening a stanza and checking signatures come to, by all their arguments."""
-    with ExitStack() as stack:
-        for name in ("open_stanza", "verify_both"):
-            real = getattr(primitives, name)
-            stack.enter_context(patch.object(primitives, name, _remembering(real)))
+def quickly() -> Iterator[None]:
+    """Look at one repository many times: what is pure is remembered, and packs need no threads."""
+    slot_of, held = Slots.slot, dict[tuple[int, int, int], ObjectName]()
+
+    def slot(slots: Slots, sequence: int, attempt: int = 0) -> ObjectName:
+        place = id(slots.repository), sequence, attempt
+        if place not in held:
+            held[place] = slot_of(slots, sequence, attempt)
+        return held[place]
+
+    with (
+        remembered(),
+        patch.object(Slots, "slot", slot),
+        patch.object(inspection, "ThreadPoolExecutor", _AtOnce),
+    ):
         yield
 
 
@@ -295,7 +310,7 @@ def campaign(folder: Path, *, seed: int, count: int, deadline: float | None = No
     stream = mini.Repository(seed=b"damage %d" % seed, n=(4, 8)[seed % 2])
     scene, names = make(folder, stream=stream)
     tally = Tally()
-    with remembered(), open_repository(scene.places) as repository:
+    with open_repository(scene.places) as repository, quickly():
         bench = Bench(repository, names)
         assert look(repository, store=bench.store, level=Level.DATA).ok
         every = range(bench.count())
@@ -320,6 +335,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=FOLDER / "damage.json")
     asked = parser.parse_args()
     began, points, seed, failures = time.monotonic(), 0, asked.seed, list[str]()
+    command = f"python -m tests.hostile.damage --points {asked.points} --seed {asked.seed}"
+    commit = commit_now()
     while points < asked.points and time.monotonic() - began < asked.seconds:
         with tempfile.TemporaryDirectory() as base:
             tally = campaign(Path(base), seed=seed, count=min(asked.each, asked.points - points),
@@ -327,12 +344,12 @@ def main() -> int:
         points, seed = points + tally.points, seed + 1
         failures += tally.failures
         print(f"{points} tried, {len(failures)} not as they should be", flush=True)  # noqa: T201
+        write_result(asked.out, Result(
+            suite="damage", command=command, commit=commit, date=today(), seed=asked.seed,
+            points=points, distinct=points, failures=len(failures),
+            seconds=round(time.monotonic() - began, 1), facts={"repositories": seed - asked.seed},
+        ))  # fmt: skip
     print("\n".join(failures))  # noqa: T201
-    write_result(asked.out, Result(
-        suite="damage", command="python -m tests.hostile.damage", commit=commit_now(),
-        date=today(), seed=asked.seed, points=points, distinct=points, failures=len(failures),
-        seconds=round(time.monotonic() - began, 1), facts={"repositories": seed - asked.seed},
-    ))  # fmt: skip
     return 1 if failures else 0
 
 

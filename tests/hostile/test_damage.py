@@ -24,7 +24,7 @@ from tests.hostile.damage import (
     check_named,
     look,
     make,
-    remembered,
+    quickly,
     restorable,
 )
 from tests.hostile.mutation import draws
@@ -178,7 +178,7 @@ def test_what_is_remembered_is_what_is_calculated(bench: Bench) -> None:
 
     found: list[object] = []
     for _ in range(2):
-        with remembered():
+        with quickly():
             assert look(bench.repository, level=Level.DATA, store=bench.store).ok
             bench.check(damaged, number=1)
             assert look(bench.repository, level=Level.DATA, store=bench.store).ok
