@@ -35,6 +35,7 @@ from durarepo.local.work import WorkFolder
 from durarepo.policy import freshness
 from durarepo.repository.account import compose_nested
 from durarepo.repository.exclusion import Exclusion
+from durarepo.repository.markings import look_at_marked
 from durarepo.repository.publisher import (
     Draft,
     Published,
@@ -50,13 +51,7 @@ from durarepo.repository.takeover import LastComplete
 from durarepo.repository.tally import Tally
 from durarepo.repository.treekeeper import POLICY_FACT, TreeKeeper
 from durarepo.repository.workbench import DIRS_FACT, Workbench
-from durarepo.source.marked import (
-    MARKED_FACT,
-    MarkedFolder,
-    encode_marked,
-    look_at,
-    parse_marked,
-)
+from durarepo.source.marked import MarkedFolder
 from durarepo.source.mounts import MountTable, read_mounts
 from durarepo.store.atomic import make_folder
 
@@ -252,7 +247,7 @@ class _Run:
             journal=bench.journal,
             now=self._clock(),
         )
-        self._marked = self._look_at_marked(exclusion)
+        self._marked = look_at_marked(self._repository.catalog, exclusion.paths.marked)
         self._note(published, roots, mounts)
         self._repository.catalog.set_fact(POLICY_FACT, exclusion.version.encode())
         return published
@@ -295,14 +290,6 @@ class _Run:
             roots.append(root)
             hashed.add_root(config.path, set_hash)
         return tuple(roots), hashed.digest()
-
-    def _look_at_marked(self, exclusion: Exclusion) -> tuple[MarkedFolder, ...]:
-        """Return the folders left out by a mark that are new, or hold what looks like work."""
-        catalog, found = self._repository.catalog, sorted(exclusion.paths.marked.items())
-        known = parse_marked(catalog.fact(MARKED_FACT))
-        catalog.set_fact(MARKED_FACT, encode_marked(path for path, _ in found))
-        looked = (look_at(path, rule, is_new=path not in known) for path, rule in found)
-        return tuple(one for one in looked if one.is_new or one.works)
 
     def _is_spent(self, bench: Workbench) -> bool:
         budget = self._request.budget_seconds

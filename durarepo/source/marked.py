@@ -1,21 +1,22 @@
 """Folders that a mark in them left out, looked at from outside: how much is it, and is it work.
 
-An agent could mark a folder and so hide its work from its own backup. Nothing is opened: names
-and sizes tell. What a tool makes lies at places of its own; source text anywhere else looks like
-somebody's work.
+An agent could mark a folder and so hide its work from its own backup. Two things tell, whatever
+the files are called and however deep they lie: source text where the tool of the mark puts none,
+and names that were not there when the folder was told of (`markednames.py`). Names and sizes are
+looked at; opened is only what is new, to see whether a tool made it.
 Source: spec/exclusion.md 9, PEP 405, Cargo, Maven and conda documentation. Start at `look_at`.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
-MARKED_FACT = "marked"
-"""The catalogue's fact that lists the folders that were marked at the last complete snapshot."""
+from durarepo.crypto import primitives
+from durarepo.source.markednames import made_by_tools, shape_of
 
-_NAMES_MAX = 200_000
-_DEPTH_MAX = 64
-_SEPARATOR = b"\0"
+_SHORT = 8
+_NAMES_ASKED = 20_000
+"""So many new names are looked into; the others count as made by nobody knows whom."""
 
 _WORK_SUFFIXES = tuple(
     b"." + one
@@ -51,49 +52,113 @@ _OF_PACKAGES = frozenset({"mark-vendor", "mark-mix", "mark-chromium", "mark-fire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedFolder:
-    """A folder left out by a mark; ``works`` counts files that look like somebody's work."""
+    """A folder left out by a mark, as it is told of.
+
+    ``works`` counts files that look like somebody's work by their suffix, and folders that
+    cannot be listed; ``grown`` counts files of names that were not there at the last complete
+    snapshot and that no tool is known to have made, 0 where the folder itself is new;
+    ``is_doubled`` is whether it is twice as large as when it was last told of.
+    """
 
     path: bytes
     rule: str
     files: int
     bytes: int
     works: int
+    grown: int
     is_new: bool
+    is_doubled: bool = False
 
 
-def look_at(path: bytes, rule: str, *, is_new: bool) -> MarkedFolder:
-    """Return how much lies in a folder; a folder that cannot be listed counts as empty.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a folder gave: what is told of it, and the shapes of all names in it.
+
+    A shape is held as the first eight bytes of its digest.
+    """
+
+    folder: MarkedFolder
+    shapes: frozenset[bytes]
+
+
+def look_at(path: bytes, rule: str, *, known: Collection[bytes] | None) -> Look:
+    """Return how much lies in a folder, and how much of it is neither known nor a tool's.
 
     Args:
         path: the folder.
         rule: the mark that left it out.
-        is_new: whether it was not marked at the last complete snapshot.
+        known: shapes of the names that it has held, as in `Look`; None where it was not
+            marked before.
     """
-    tools = _TOOL_FOLDERS.get(rule, frozenset())
-    files = size = works = names = 0
-    waiting = [(path, 0, rule in _OF_PACKAGES)]
-    while waiting and names < _NAMES_MAX:
-        folder, depth, is_tools = waiting.pop()
-        for entry in _listed(folder):
-            names += 1
+    seen = _Seen(path, rule, known)
+    while seen.waiting:
+        seen.enter(seen.waiting.pop())
+    asked, unasked = seen.strange[:_NAMES_ASKED], len(seen.strange[_NAMES_ASKED:])
+    made = made_by_tools(path, asked, packages=seen.packages) if asked else 0
+    folder = MarkedFolder(
+        path=path,
+        rule=rule,
+        files=seen.files,
+        bytes=seen.bytes,
+        works=seen.works,
+        grown=len(asked) - made + unasked,
+        is_new=known is None,
+    )
+    return Look(folder, frozenset(seen.shapes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder to look at: its path, the same and its shape below the marked one, whose it is."""
+
+    path: bytes
+    below: bytes = b""
+    shape: bytes = b""
+    is_tools: bool = False
+
+
+class _Seen:
+    """What has been seen of a folder; each name in it is met once, at any depth."""
+
+    def __init__(self, path: bytes, rule: str, known: Collection[bytes] | None) -> None:
+        self._tools = _TOOL_FOLDERS.get(rule, frozenset())
+        self._known = known
+        self.files = self.bytes = self.works = 0
+        self.shapes: set[bytes] = set()
+        self.strange: list[bytes] = []
+        self.packages: list[bytes] = []
+        self.waiting = [_Folder(path, is_tools=rule in _OF_PACKAGES)]
+
+    def enter(self, folder: _Folder) -> None:
+        """Look at what lies in one folder; those below it have to wait."""
+        try:
+            with os.scandir(folder.path) as entries:
+                listed = list(entries)
+        except FileNotFoundError:
+            return  # it vanished
+        except OSError:
+            self.works += 1  # nobody can say that it holds no work
+            return
+        for entry in listed:
+            path = folder.below + entry.name
             if entry.is_dir(follow_symlinks=False):
-                belongs = is_tools or (depth == 0 and entry.name in tools)
-                works += entry.name == b".git" and not belongs
-                if depth < _DEPTH_MAX:
-                    waiting.append((entry.path, depth + 1, belongs))
+                belongs = folder.is_tools or (not folder.below and entry.name in self._tools)
+                self.works += entry.name == b".git" and not belongs
+                if entry.name.endswith(b"-packages"):
+                    self.packages.append(path)
+                shape = folder.shape + shape_of(entry.name, is_folder=True) + b"/"
+                self.waiting.append(_Folder(entry.path, path + b"/", shape, belongs))
                 continue
-            files += 1
-            size += _size(entry)
-            works += not is_tools and entry.name.lower().endswith(_WORK_SUFFIXES)
-    return MarkedFolder(path=path, rule=rule, files=files, bytes=size, works=works, is_new=is_new)
+            self.files += 1
+            self.bytes += _size(entry)
+            self.works += not folder.is_tools and entry.name.lower().endswith(_WORK_SUFFIXES)
+            self._note(path, folder.shape + shape_of(entry.name))
 
-
-def _listed(folder: bytes) -> "list[os.DirEntry[bytes]]":
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
+    def _note(self, path: bytes, shape: bytes) -> None:
+        short = primitives.sha256(shape)[:_SHORT]
+        self.shapes.add(short)
+        if self._known is not None and short not in self._known:
+            self.strange.append(path)
 
 
 def _size(entry: "os.DirEntry[bytes]") -> int:
@@ -101,13 +166,3 @@ def _size(entry: "os.DirEntry[bytes]") -> int:
         return entry.stat(follow_symlinks=False).st_size
     except OSError:
         return 0
-
-
-def encode_marked(paths: Iterable[bytes]) -> bytes:
-    """Return the folders as the catalogue keeps them."""
-    return _SEPARATOR.join(paths)
-
-
-def parse_marked(fact: bytes | None) -> frozenset[bytes]:
-    """Return what `encode_marked` wrote."""
-    return frozenset(fact.split(_SEPARATOR)) if fact else frozenset()

@@ -80,11 +80,16 @@ ROWS = (
         clause="10.5.2",
         words="Caches, virtual environments and dependency folders stay out; folders that merely "
         "have such a name stay in",
-        modules=("durarepo/policy/path_table.py", "durarepo/source/pathjudge.py"),
+        modules=(
+            "durarepo/policy/path_table.py",
+            "durarepo/source/pathjudge.py",
+            "durarepo/repository/markings.py",
+        ),
         tests=(
             "policy/test_cases.py::test_fresh_instances_are_decided_right",
             "policy/test_kept.py::test_real_sources_and_documents_stay",
             f"{_EXCLUSION}::test_a_marked_folder_is_told_of_when_it_is_new_or_holds_work",
+            f"{_EXCLUSION}::test_a_marked_folder_is_told_of_again_when_it_grows_by_new_names",
         ),
     ),
     Row(

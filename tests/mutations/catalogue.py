@@ -779,6 +779,31 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="marked-folder-grows-unseen",
+        rows=("A2d",),
+        breaks="a marked folder is told of once, and then work hides in it",
+        file="durarepo/source/marked.py",
+        old="        if self._known is not None and short not in self._known:\n",
+        new="        if self._known is None and not short:\n",
+        tests=(
+            f"{_EXCLUSION}::test_a_marked_folder_is_told_of_again_when_it_grows_by_new_names",
+            f"{_UNIT}/source/test_marked.py"
+            "::test_a_file_of_a_new_name_is_seen_wherever_it_lies[mark-vendor-plan]",
+        ),
+    ),
+    Mutation(
+        id="closed-folder-passes-for-empty",
+        rows=("A2d",),
+        breaks="a folder in a marked one that cannot be listed passes for an empty one",
+        file="durarepo/source/marked.py",
+        old="            self.works += 1  # nobody can say that it holds no work\n",
+        new="",
+        tests=(
+            f"{_UNIT}/source/test_marked.py"
+            "::test_a_folder_that_is_too_deep_to_be_listed_counts_as_work",
+        ),
+    ),
+    Mutation(
         id="killed-run-of-other-recipients",
         rows=("A6b",),
         breaks="packs of a run killed before a recipient was retired are pinned after it",

@@ -13,6 +13,7 @@ from durarepo.local.configuration import parse_seconds
 from durarepo.local.lastverify import LastVerify
 from durarepo.operations.dryrun import judge_roots
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
+from durarepo.source.marked import MarkedFolder
 from durarepo_cli.command import Command
 from durarepo_cli.commands.exclude import show_tested
 from durarepo_cli.context import Session, clock
@@ -136,7 +137,9 @@ def fields_of(result: SnapshotResult) -> dict[str, object]:
                 "files": one.files,
                 "bytes": one.bytes,
                 "works": one.works,
+                "grown": one.grown,
                 "is_new": one.is_new,
+                "is_doubled": one.is_doubled,
             }
             for one in result.marked
         ],
@@ -168,8 +171,8 @@ def marked_lines(result: SnapshotResult) -> list[str]:
     """Return a warning for each folder that a mark left out and somebody should look at."""
     lines = [
         f"left out by a mark: {quoted(one.path)} ({one.rule}), {counted(one.files, 'file')},"
-        f" {size_text(one.bytes)}" + (f"; {one.works} look like work" if one.works else "")
-        for one in sorted(result.marked, key=lambda one: -one.works)[:_SHOWN_MAX]
+        f" {size_text(one.bytes)}{_why_told(one)}"
+        for one in sorted(result.marked, key=lambda one: -one.works - one.grown)[:_SHOWN_MAX]
     ]
     if len(result.marked) > _SHOWN_MAX:
         lines.append(f"and {len(result.marked) - _SHOWN_MAX} more folders left out by a mark")
@@ -179,6 +182,15 @@ def marked_lines(result: SnapshotResult) -> list[str]:
             " why it is left out: durarepo exclude explain PATH"
         )
     return lines
+
+
+def _why_told(folder: MarkedFolder) -> str:
+    reasons = [f"{folder.works} look like work"] if folder.works else []
+    if folder.grown:
+        reasons.append(f"{folder.grown} of names that it did not hold before")
+    if folder.is_doubled:
+        reasons.append("twice as large as when last told of")
+    return "".join(f"; {reason}" for reason in reasons)
 
 
 def omission_lines(result: SnapshotResult) -> list[str]:

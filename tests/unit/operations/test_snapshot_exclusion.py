@@ -14,6 +14,7 @@ import pytest
 
 from durarepo.core.entries import FileType
 from durarepo.core.errors import ConfigurationError, SourceError
+from durarepo.crypto.primitives import sha256
 from durarepo.format.manifest import LedgerLine, OmissionClass
 from durarepo.operations.allow import add_exclusion, allow
 from durarepo.operations.checkout import CheckoutRequest, checkout
@@ -21,6 +22,7 @@ from durarepo.operations.dryrun import judge_roots
 from durarepo.operations.snapshot import SnapshotResult
 from durarepo.policy import scanner
 from durarepo.policy.decide import ContentPolicy, Judged
+from durarepo.policy.path_table import CACHEDIR_SIGNATURE
 from durarepo.policy.rules import Decision, Stage
 from durarepo.policy.scanning import Engine
 from durarepo.repository import exclusion, largefiles, treekeeper
@@ -178,6 +180,38 @@ def test_a_marked_folder_is_told_of_when_it_is_new_or_holds_work(stream: Stream)
     (still,) = second.marked
     assert (still.path, still.is_new, still.files) == (bytes(stream.root / "work"), False, 3)
     assert below(stream) == {}
+
+
+def test_a_marked_folder_is_told_of_again_when_it_grows_by_new_names(stream: Stream) -> None:
+    """One warning, and every later night of hidden work would pass in silence."""
+    fill(stream.root, {"cache/CACHEDIR.TAG": CACHEDIR_SIGNATURE, "cache/tmp/0": b""})
+    stream.snapshot()
+    assert stream.snapshot().marked == ()
+    fill(stream.root, {"cache/tmp/plan.txt": b"mine", "cache/doc/rows.csv": b"1,2"})
+
+    grown = stream.snapshot()
+    quiet = stream.snapshot()
+
+    (told,) = grown.marked
+    assert (told.works, told.grown, told.is_new) == (0, 2, False)
+    assert quiet.marked == ()
+    stream.lose(catalog=True)
+    assert [one.is_new for one in stream.snapshot().marked] == [True]
+
+
+def test_a_marked_folder_is_told_of_again_when_it_has_doubled(stream: Stream) -> None:
+    """Names of hashes pass for a cache, so their number must not pass for ever."""
+    fill(stream.root, {"cache/CACHEDIR.TAG": CACHEDIR_SIGNATURE})
+    fill(stream.root, {f"cache/{sha256(b'0').hex()}.json": bytes(600_000)})
+    stream.snapshot()
+    fill(stream.root, {f"cache/{sha256(b'1').hex()}.json": bytes(500_000)})
+    assert stream.snapshot().marked == ()
+    fill(stream.root, {f"cache/{sha256(b'2').hex()}.json": bytes(500_000)})
+
+    (told,) = stream.snapshot().marked
+
+    assert (told.works, told.grown, told.is_new, told.is_doubled) == (0, 0, False, True)
+    assert stream.snapshot().marked == ()
 
 
 def test_the_operators_patterns_add_to_the_rules_and_take_nothing_back(stream: Stream) -> None:
