@@ -7,11 +7,14 @@ Source: google/re2 and Intel Hyperscan documentation, spec/exclusion.md 4. Start
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from importlib.util import find_spec
+from types import ModuleType
+from typing import Protocol
 
 from durarepo.core.errors import SourceError
-from durarepo.policy.contentrules import WIDE_PROBE, ContentRules
+from durarepo.policy.contentrules import MATCH_MAX_BYTES, WIDE_PROBE, ContentRules
 from durarepo.policy.scanning import Engine, shared_rules
 
 RE2 = "re2"
@@ -22,25 +25,44 @@ _MEMORY_BYTES = 256 * 1024 * 1024
 _MUCH_BYTES = 64 * 1024 * 1024
 """Hyperscan saves over so much what compiling for it costs; many a day's run has less."""
 
-_SEVERAL_BLOCKS_BYTES = 256 * 1024
-"""More than `scanning` ever has confirmed without asking for each part of it."""
+_PIECE_BYTES = 256 * 1024
+
+_SIGHTS_MOST = 32
+"""Where more than so many probes stand, asking for all at once is cheaper."""
 
 Find = Callable[[bytes], Sequence[int]]
+Seek = Callable[[bytes, int], int | None]
+
+
+class _Set(Protocol):
+    """Many probes asked at once."""
+
+    def Add(self, probe: bytes) -> int: ...  # noqa: N802 - named by re2
+    def Compile(self) -> None: ...  # noqa: N802
+    def Match(self, data: bytes) -> Sequence[int]: ...  # noqa: N802
 
 
 class _Engine:
     """An engine: a name, and a way to look for each of the lists of probes."""
 
     def __init__(
-        self, name: str, find: Find, *, find_configuration: Find, sees_wide: Callable[[bytes], bool]
+        self,
+        name: str,
+        probes: tuple[Find, Seek],
+        *,
+        find_configuration: Find,
+        sees_wide: Callable[[bytes], bool],
     ) -> None:
         self.name = name
-        self.find = find
+        self.probes = probes
         self.find_configuration = find_configuration
         self.find_wide = sees_wide
 
     def candidates(self, data: bytes) -> Sequence[int]:
-        return self.find(data)
+        return self.probes[0](data)
+
+    def seek(self, data: bytes, start: int) -> int | None:
+        return self.probes[1](data, start)
 
     def configuration_candidates(self, data: bytes) -> Sequence[int]:
         return self.find_configuration(data)
@@ -66,30 +88,30 @@ def open_engine(name: str = "") -> Engine:
         if name == HYPERSCAN:
             return _checked(_hyperscan(rules, engine), rules)
         if name == "" and usual_engine() == HYPERSCAN:
-            engine.find = _later(engine, lambda: _checked(_hyperscan(rules, engine), rules))
+            engine.probes = _later(engine, lambda: _checked(_hyperscan(rules, engine), rules))
         return _checked(engine, rules)
     except ImportError:
         raise _refused(f"{name or RE2} is not installed") from None
 
 
-def _later(engine: _Engine, larger: Callable[[], _Engine]) -> Find:
+def _later(engine: _Engine, larger: Callable[[], _Engine]) -> tuple[Find, Seek]:
     """Return how ``engine`` looks for probes until another one, compiled then, takes over.
 
     One that cannot be had is no reason to end a run that an engine already sees for.
     """
-    first, seen = engine.find, 0
+    (find, first), counted = engine.probes, 0
 
-    def find(data: bytes) -> Sequence[int]:
-        nonlocal seen
-        seen += len(data)
-        if seen > _MUCH_BYTES:
+    def seek(data: bytes, start: int) -> int | None:
+        nonlocal counted
+        counted += len(data) - start
+        if counted > _MUCH_BYTES:
             try:
-                engine.name, engine.find = HYPERSCAN, larger().find
+                engine.name, engine.probes = HYPERSCAN, larger().probes
             except (ImportError, SourceError):
-                engine.name, engine.find = RE2, first
-        return first(data)
+                engine.name, engine.probes = RE2, (find, first)
+        return first(data, start)
 
-    return find
+    return find, seek
 
 
 def usual_engine() -> str | None:
@@ -125,35 +147,50 @@ def _re2(rules: ContentRules) -> _Engine:
     options.max_mem = _MEMORY_BYTES
     options.never_capture = True
     options.log_errors = False
-
-    def finder(probes: Sequence[bytes]) -> Find:
-        numbers = re2.Set.SearchSet(options)
-        for probe in probes:
-            numbers.Add(probe)
-        numbers.Compile()
-        any_of = re2.compile(b"|".join(b"(?:%s)" % probe for probe in probes), options).search
-
-        def find(data: bytes) -> Sequence[int]:
-            # A plain search is the cheaper question, and nearly always the answer is no.
-            if any_of(data) is None:
-                return ()
-            if len(data) > _SEVERAL_BLOCKS_BYTES:
-                return range(len(probes))  # who asks will ask again, part by part
-            return sorted(numbers.Match(data) or range(len(probes)))
-
-        return find
-
     try:
-        find, find_configuration = finder(rules.probes), finder(rules.configuration_probes)
+        probes = _looking_for(rules.probes, re2, options)
+        find_configuration, _ = _looking_for(rules.configuration_probes, re2, options)
         wide = re2.compile(WIDE_PROBE, options).search
     except re2.error as error:
         raise _refused("the table of rules is damaged") from error
     return _Engine(
         RE2,
-        find,
+        probes,
         find_configuration=find_configuration,
         sees_wide=lambda data: b"\0" in data and wide(data) is not None,
     )
+
+
+def _looking_for(probes: Sequence[bytes], re2: ModuleType, options: object) -> tuple[Find, Seek]:
+    """Return how one list of probes is looked for with re2."""
+
+    def set_of(kind: Callable[[object], _Set]) -> Find:
+        numbers = kind(options)
+        for probe in probes:
+            numbers.Add(probe)
+        numbers.Compile()
+        every = range(len(probes))  # it says nothing when its memory does not do
+        return lambda data: numbers.Match(data) or every
+
+    any_of = re2.compile(b"|".join(b"(?:%s)" % probe for probe in probes), options).search
+    here = set_of(re2.Set.MatchSet)
+    anywhere = lru_cache(1)(partial(set_of, re2.Set.SearchSet))
+
+    def find(data: bytes) -> Sequence[int]:
+        found: set[int] = set()
+        match = any_of(data)
+        for _ in range(_SIGHTS_MOST):
+            if match is None:
+                return sorted(found)
+            found.update(here(data[match.start() :]))
+            match = any_of(data, match.start() + 1)
+        return sorted(anywhere()(data))
+
+    def seek(data: bytes, start: int) -> int | None:
+        match = any_of(data, start)
+        return None if match is None else int(match.start())
+
+    return find, seek
 
 
 def _hyperscan(rules: ContentRules, beside: _Engine) -> _Engine:
@@ -181,9 +218,28 @@ def _hyperscan(rules: ContentRules, beside: _Engine) -> _Engine:
         database.scan(data, match_event_handler=lambda number, *_: found.append(number))
         return sorted(found)
 
+    def first_end(piece: bytes) -> int | None:
+        ends: list[int] = []
+
+        def end_at_first(_number: int, _from: int, to: int, *_: object) -> bool:
+            ends.append(to)
+            return True
+
+        with suppress(hyperscan.ScanTerminated):
+            database.scan(piece, match_event_handler=end_at_first)
+        return ends[0] if ends else None
+
+    def seek(data: bytes, start: int) -> int | None:
+        # What is given is copied, so it is given in pieces; no match is longer than the overlap.
+        for at in range(start, len(data), _PIECE_BYTES):
+            end = first_end(data[at : at + _PIECE_BYTES + MATCH_MAX_BYTES])
+            if end is not None:
+                return at + end - 1
+        return None
+
     return _Engine(
         HYPERSCAN,
-        find,
+        (find, seek),
         find_configuration=beside.find_configuration,
         sees_wide=beside.find_wide,
     )

@@ -5,7 +5,7 @@ longest match and what its check looks at, so where a file is cut changes no dec
 Source: spec/exclusion.md 3. Start at `Scan`, or `scan_whole` for what is in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -29,8 +29,10 @@ WINDOW_BYTES = 1024 * 1024
 
 _OWN_BYTES = MATCH_MAX_BYTES + REACH_BYTES
 
-_BLOCK_BYTES = 32 * 1024
-"""Where an engine saw something in a window, it is asked again for parts of this length."""
+_BLOCK_BYTES = 16 * 1024
+"""Where an engine saw something, it is asked which rules may hold in parts of this length."""
+
+_AFTER_BYTES = MATCH_MAX_BYTES + CONTEXT_BYTES
 
 
 class Engine(Protocol):
@@ -40,6 +42,10 @@ class Engine(Protocol):
 
     def candidates(self, data: bytes) -> Sequence[int]:
         """Return the numbers of `ContentRules.probes` that occur in ``data``."""
+        ...
+
+    def seek(self, data: bytes, start: int) -> int | None:
+        """Return an offset inside the first probe that lies at or after ``start``."""
         ...
 
     def configuration_candidates(self, data: bytes) -> Sequence[int]:
@@ -124,10 +130,13 @@ class Scan:
             frozenset(self._bodies),
         )
 
-    def look_whole(self, data: bytes, candidates: Sequence[int]) -> Findings:
-        """Return what is found in a file that is in memory, of rules that may hold."""
+    def look_whole(self, data: bytes) -> Findings:
+        """Return what is found in a file that is in memory."""
         self._look_at_start(data)
-        self._confirm_all(candidates, data, start=0, stop=len(data))
+        if self._engine.sees_wide(data):
+            for at in range(0, len(data), WINDOW_BYTES):
+                self._look_wide(data[max(0, at - OVERLAP_BYTES) : at + WINDOW_BYTES])
+        self._confirm_all(data, start=0, stop=len(data))
         return self._findings()
 
     def _look(self, *, is_last: bool) -> None:
@@ -138,7 +147,9 @@ class Scan:
         if not self._is_begun:
             self._look_at_start(window)
         stop = len(window) if is_last else max(self._owned, len(window) - _OWN_BYTES)
-        self._confirm_all(self._engine.candidates(window), window, start=self._owned, stop=stop)
+        if self._engine.sees_wide(window):
+            self._look_wide(window)
+        self._confirm_all(window, start=self._owned, stop=stop)
         keep = max(0, len(window) - OVERLAP_BYTES)
         self._tail = window[keep:]
         self._owned = stop - keep
@@ -152,27 +163,10 @@ class Scan:
             self._whole.add(rule.id)
             self._bodies.add(rule.id)
 
-    def _confirm_all(
-        self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
-    ) -> None:
-        if self._engine.sees_wide(window) and may_be_wide(window):
-            self._look_wide(window)
-        if not candidates:
-            return
-        if stop - start <= 2 * _BLOCK_BYTES:
-            self._confirm_each(candidates, window, start=start, stop=stop)
-            return
-        # To confirm costs fifty times what the engine does, so only where it saw something.
-        for at in range(start, stop, _BLOCK_BYTES):
-            end = min(stop, at + _BLOCK_BYTES)
-            block = window[max(0, at - CONTEXT_BYTES) : end + MATCH_MAX_BYTES + CONTEXT_BYTES]
-            self._confirm_each(self._engine.candidates(block), window, start=at, stop=end)
-
-    def _confirm_each(
-        self, candidates: Sequence[int], window: bytes, *, start: int, stop: int
-    ) -> None:
-        for number in candidates:
-            self._confirm(number, window, start=start, stop=stop)
+    def _confirm_all(self, window: bytes, *, start: int, stop: int) -> None:
+        for at, end, candidates in _seen_blocks(self._engine, window, start=start, stop=stop):
+            for number in candidates:
+                self._confirm(number, window, start=at, stop=end)
 
     def _confirm(self, number: int, window: bytes, *, start: int, stop: int) -> None:
         match = self._rules.first_match(number, window, start=start, stop=stop)
@@ -190,6 +184,8 @@ class Scan:
             match = self._rules.first_match(number, window, start=match.end(), stop=stop)
 
     def _look_wide(self, window: bytes) -> None:
+        if not may_be_wide(window):
+            return
         narrow = narrowed(window)
         for number in self._engine.candidates(narrow):
             if self._rules.first_match(number, narrow, start=0, stop=len(narrow)) is not None:
@@ -205,16 +201,35 @@ def shared_rules() -> ContentRules:
     return ContentRules()
 
 
+def _seen_blocks(
+    engine: Engine, window: bytes, *, start: int, stop: int
+) -> Iterator[tuple[int, int, Sequence[int]]]:
+    """Yield the parts in which matches may begin, with the rules that may hold there.
+
+    To confirm costs fifty times what the engine does, so it is asked where it sees something
+    first, and then which rules that is, for as little as a match there could span.
+    """
+    at, seen = start, engine.seek(window, max(0, start - CONTEXT_BYTES))
+    while seen is not None and at < stop:
+        passed = (seen - at - _AFTER_BYTES) // _BLOCK_BYTES  # blocks that end too long before
+        at += max(0, passed) * _BLOCK_BYTES
+        end = min(stop, at + _BLOCK_BYTES)
+        if at < end:
+            block = window[max(0, at - CONTEXT_BYTES) : end + _AFTER_BYTES]
+            yield at, end, engine.candidates(block)
+        at = end
+        if seen < at - CONTEXT_BYTES:
+            seen = engine.seek(window, at - CONTEXT_BYTES)
+
+
 def find_spans(data: bytes, rules: ContentRules, engine: Engine) -> list[Span]:
     """Return where values stand that may be taken out, rule by rule only near its probes."""
-    starts = {one: 0 for one in engine.candidates(data) if rules.has_spans(one)}
+    starts: dict[int, int] = {}
     found: list[Span] = []
-    for at in range(0, len(data) if starts else 0, _BLOCK_BYTES):
-        stop = min(len(data), at + _BLOCK_BYTES)
-        block = data[max(0, at - CONTEXT_BYTES) : stop + MATCH_MAX_BYTES + CONTEXT_BYTES]
-        for number in starts.keys() & engine.candidates(block):
-            if starts[number] < stop:
-                start = max(at, starts[number])
+    for at, stop, candidates in _seen_blocks(engine, data, start=0, stop=len(data)):
+        for number in filter(rules.has_spans, candidates):
+            start = max(at, starts.get(number, 0))
+            if start < stop:
                 spans, starts[number] = rules.spans(number, data, start=start, stop=stop)
                 found += spans
     return found
@@ -222,11 +237,6 @@ def find_spans(data: bytes, rules: ContentRules, engine: Engine) -> list[Span]:
 
 def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
     """Return what is found in a file that is in memory; what most files cost is one look."""
-    if len(data) > 2 * WINDOW_BYTES:
-        scan = Scan(rules, engine)
-        scan.feed(data)
-        return scan.finish()
-    candidates = engine.candidates(data)
-    if not (candidates or engine.sees_wide(data) or rules.at_start(data)):
+    if not (rules.at_start(data) or engine.sees_wide(data)) and engine.seek(data, 0) is None:
         return CLEAN
-    return Scan(rules, engine).look_whole(data, candidates)
+    return Scan(rules, engine).look_whole(data)

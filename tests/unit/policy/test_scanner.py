@@ -57,6 +57,7 @@ def test_hyperscan_takes_over_within_a_run_and_sees_the_same(
     names, seen = [], []
 
     for _ in range(5):
+        assert engine.seek(HEADER_ONLY, 0) is not None
         seen.append(list(engine.candidates(HEADER_ONLY)))
         names.append(engine.name)
 
@@ -74,10 +75,11 @@ def test_a_run_goes_on_with_re2_where_hyperscan_cannot_take_over(
     engine = scanner.open_engine()
     monkeypatch.setitem(sys.modules, "hyperscan", None)
 
-    seen = [list(engine.candidates(HEADER_ONLY)) for _ in range(6)]
+    seen = [engine.seek(HEADER_ONLY, 0) for _ in range(6)]
 
     assert engine.name == scanner.RE2
-    assert all(seen)
+    assert None not in seen
+    assert engine.candidates(HEADER_ONLY)
 
 
 @pytest.mark.parametrize("name", [scanner.RE2, scanner.HYPERSCAN])
@@ -93,6 +95,32 @@ def test_no_wide_text_is_passed_over(name: str, encoding: str, around: bytes) ->
     assert held
     assert all(scanner.open_engine(name).sees_wide(one) for one in held)
     assert not scanner.open_engine(name).sees_wide(around + text.encode() + around)
+
+
+@pytest.mark.parametrize("name", [scanner.RE2, scanner.HYPERSCAN])
+@pytest.mark.parametrize("before", [0, 1, 4095, 300_000, 3_000_000])
+def test_a_probe_is_sought_wherever_it_stands(name: str, before: int) -> None:
+    """Parts in which an engine sees nothing are passed over, so it must see all of them."""
+    engine = scanner.open_engine(name)
+    data = b"." * before + HEADER_ONLY + b"." * 5000
+    first = engine.seek(data, 0)
+
+    assert first is not None
+    assert before <= first < before + len(HEADER_ONLY)
+    assert engine.seek(data, first + len(HEADER_ONLY)) is None
+
+
+@pytest.mark.parametrize("name", [scanner.RE2, scanner.HYPERSCAN])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
+def test_the_last_of_many_probes_is_among_the_candidates(name: str, count: int) -> None:
+    """How many probes are looked at one by one is a question of speed and of nothing else."""
+    engine = scanner.open_engine(name)
+    many = b" [sk]-abcdefgh sk-abcdefgh1234567890 " * count
+
+    found = set(engine.candidates(many + HEADER_ONLY))
+
+    assert set(engine.candidates(HEADER_ONLY)) <= found
+    assert set(engine.candidates(many)) <= found
 
 
 @pytest.mark.usefixtures("no_cache")
