@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from durarepo.core.errors import ConfigurationError, RepositoryStateError
+from durarepo.core.errors import ConfigurationError, DurarepoError, RepositoryStateError
 from durarepo.core.progress import Progress
 from durarepo.local.configuration import CONFIGURATION_MAX_BYTES, parse_configuration
 from durarepo.local.cryptopin import check_crypto_package
@@ -90,6 +90,20 @@ class Session:
             )
         stream = parse_configuration(text, place=place).stream
         return places_of(stream, bases=bases, repository=repository)
+
+    def stream_roots(self) -> list[bytes]:
+        """Return what lies in the stream by its configuration alone: all, where one is named.
+
+        Returns:
+            Folders; none where no repository is named and not exactly one can be used.
+        """
+        if named_repository(self.environment, self._given) is not None:
+            return [b"/"]
+        try:
+            text = read_small(self.places().configuration, CONFIGURATION_MAX_BYTES)
+            return [] if text is None else [one.path for one in parse_configuration(text).roots]
+        except DurarepoError:
+            return []
 
     def check_crypto(self) -> None:
         """Check the crypto package, which is done before it is imported, and once a run.

@@ -14,7 +14,8 @@ from durarepo.policy.allow import ALLOW_DAYS_MAX
 from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.exclusion import content_hash
 from durarepo.repository.repository import Repository
-from durarepo.source.judging import ExclusionTest, Tested, read_whole
+from durarepo.repository.streamtest import StreamTest
+from durarepo.source.judging import Tested, read_whole
 from durarepo.store.atomic import replace_small
 
 
@@ -36,9 +37,16 @@ def add_exclusion(repository: Repository, pattern: str, *, root: bytes | None) -
 
 
 def allow(
-    repository: Repository, path: bytes, *, reason: str, today: date, days: int = ALLOW_DAYS_MAX
+    repository: Repository, path: bytes, *, reason: str, today: date, home: bytes | None = None
 ) -> Tested:
-    """Add a reviewed entry for the content that a path has now.
+    """Add a reviewed entry of 90 days for the content that a path has now.
+
+    Args:
+        repository: whose stream.toml gets it.
+        path: of the file.
+        reason: why it is no key.
+        today: the day in UTC.
+        home: of `SnapshotRequest`.
 
     Raises:
         PolicyRefusedError: ``not-waivable``: what stands there is more than a header.
@@ -49,12 +57,11 @@ def allow(
         StoreError: stream.toml cannot be written.
     """
     real = os.path.realpath(path)
-    root = _root_of(repository, real)
     if not os.path.lexists(real):
         raise SelectionError(
             "not-there", "there is no file at that path", hint="check its spelling"
         )
-    tested = ExclusionTest(root).judge(real)
+    tested = StreamTest(repository, home=home, today=today).judge(real)
     if not tested.is_waivable:
         raise _not_waivable(tested)
     content = content_hash(repository.keys.naming.reveal(), read_whole(real))
@@ -63,7 +70,7 @@ def allow(
         content=content,
         rule=tested.rule,
         reason=reason,
-        until=(today + timedelta(days=min(days, ALLOW_DAYS_MAX))).isoformat(),
+        until=(today + timedelta(days=ALLOW_DAYS_MAX)).isoformat(),
     )
     _replace(repository, repository.configuration_text.rstrip() + b"\n\n" + entry)
     return tested
@@ -86,17 +93,6 @@ def _not_waivable(tested: Tested) -> PolicyRefusedError:
         "not-waivable",
         "what stands there is no header alone, so no entry can keep it",
         hint="see durarepo exclude explain; take the secret out of the file instead",
-    )
-
-
-def _root_of(repository: Repository, path: bytes) -> bytes:
-    for root in repository.configuration.roots:
-        if path.startswith(root.path.rstrip(b"/") + b"/"):
-            return root.path
-    raise SelectionError(
-        "outside",
-        "the path lies in no root of the stream",
-        hint="an entry is for a file that a snapshot would read",
     )
 
 

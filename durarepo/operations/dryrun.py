@@ -31,7 +31,7 @@ _SIDECAR = Judged(
 def judge_roots(
     repository: Repository, *, home: bytes | None, clock: Callable[[], int]
 ) -> Iterator[Tested]:
-    """Yield what a snapshot would do with each name but folders that are kept.
+    """Yield what a snapshot would do with each name but folders that are kept as they are.
 
     Args:
         repository: names the roots.
@@ -57,6 +57,9 @@ def judge_roots(
 
 def _judged(event: Enter, contents: ContentTest) -> Iterator[tuple[bytes, Judged]]:
     prefix = event.path.rstrip(b"/") + b"/"
+    folder = _content(contents, event.path)
+    if folder.decision is not Decision.INCLUDE:
+        yield event.path, folder  # an attribute of it
     for name, rule in event.excluded:
         yield prefix + name, by_path(rule)
     databases: set[bytes] = set()

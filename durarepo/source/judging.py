@@ -2,7 +2,7 @@
 
 Reads and changes nothing else; what a path rule leaves out is not opened here either. A path is
 judged by the names it was asked by and by its real ones, and its file by its content.
-Source: spec/cli.md 4 (exclude test), spec/exclusion.md. Start at `ExclusionTest.judge`.
+Source: spec/cli.md 4 (exclude test), spec/exclusion.md. Start at `PathTest.judge`.
 """
 
 import os
@@ -22,6 +22,9 @@ from durarepo.source.pathjudge import PathJudge
 from durarepo.source.sqliteclean import clean, connect_memory
 from durarepo.source.sqlitestate import is_sqlite
 
+PathRule = Callable[[bytes, bytes, os.stat_result], str | None]
+"""(folder, name, what the listing says) -> the rule that leaves it out."""
+
 Judge = Callable[[bytes, bytes], Judged]
 """(path, all bytes) -> what becomes of the file."""
 
@@ -32,9 +35,14 @@ _MISSING_FOLDER = os.stat_result((stat_bits.S_IFDIR, 0, 0, 1, 0, 0, 0, 0, 0, 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """What the policy says of one path; ``path`` as it may be shown."""
+    """What the policy says of one path; ``path`` as it may be shown.
+
+    ``above`` is what the rule leaves out where that is not the path itself: a folder above it,
+    or what a link leads to.
+    """
 
     path: bytes
+    above: bytes | None = None
     decision: Decision
     rule: str
     stage: Stage | None
@@ -57,7 +65,7 @@ class ContentTest:
             policy: of the engine.
             judge: judges a file that is in memory; by default ``policy``.
         """
-        self._policy = policy
+        self.policy = policy
         self._judge = judge or policy.judge
 
     def judge(self, path: bytes) -> Judged:
@@ -74,7 +82,7 @@ class ContentTest:
     def _judged_at(self, path: bytes) -> Judged:
         try:
             fd = os.open(path, _OPEN)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Judged(decision=Decision.INCLUDE)
         except OSError as error:
             if stat_bits.S_ISREG(_lstat(path, is_last=True).st_mode):
@@ -98,7 +106,7 @@ class ContentTest:
         except OSError:
             return None
         for name, value in zip(names, values, strict=True):
-            judged = self._policy.judge(b"attribute", b"%s\n%s" % (os.fsencode(name), value))
+            judged = self.policy.judge(b"attribute", b"%s\n%s" % (os.fsencode(name), value))
             if judged.decision is not Decision.INCLUDE:
                 rule = judged.rule
                 return Judged(
@@ -112,16 +120,16 @@ class ContentTest:
             target = os.readlink(path)
         except OSError:
             return Judged(decision=Decision.INCLUDE)
-        if not self._policy.holds_secret(target):
+        if not self.policy.holds_secret(target):
             return Judged(decision=Decision.INCLUDE)
-        return replace(self._policy.judge(b"target", target), decision=Decision.EXCLUDE)
+        return replace(self.policy.judge(b"target", target), decision=Decision.EXCLUDE)
 
     def _judged_file(self, fd: int, path: bytes, size: int) -> Judged:
         if size > MEMORY_MAX_BYTES:
-            scan = self._policy.start_scan()
+            scan = self.policy.start_scan()
             for piece in _pieces(fd):
                 scan.feed(piece)
-            return self._policy.judge_scanned(path, scan.finish())
+            return self.policy.judge_scanned(path, scan.finish())
         return self.judge_data(path, b"".join(_pieces(fd)))
 
     def judge_data(self, path: bytes, data: bytes) -> Judged:
@@ -131,10 +139,10 @@ class ContentTest:
         return self._judge(path, data)
 
     def _judged_database(self, data: bytes, path: bytes) -> Judged:
-        raw = self._policy.judge(b"database", data)
+        raw = self.policy.judge(b"database", data)
         try:
             with closing(connect_memory(data)) as connection:
-                cleaned = clean(connection, os.path.basename(path), self._policy)
+                cleaned = clean(connection, os.path.basename(path), self.policy)
                 if cleaned.judged.decision is Decision.EXCLUDE:
                     is_out = raw.decision is Decision.EXCLUDE
                     return raw if is_out else cleaned.judged
@@ -142,7 +150,7 @@ class ContentTest:
                     if raw.decision is Decision.INCLUDE:
                         return cleaned.judged
                     connection.execute("VACUUM")
-                again = self._policy.judge(b"database", connection.serialize())
+                again = self.policy.judge(b"database", connection.serialize())
         except sqlite3.Error:
             return raw
         if again.decision is Decision.EXCLUDE:
@@ -152,24 +160,25 @@ class ContentTest:
         return replace(raw, decision=Decision.REDACT, stage=Stage.STRUCTURED, count=1)
 
 
-class ExclusionTest:
+class PathTest:
     """Judges paths as a snapshot of one root would."""
 
-    def __init__(self, root: bytes, *, engine: str = "") -> None:
+    def __init__(
+        self, root: bytes, *, paths: PathJudge, contents: ContentTest, rule: PathRule | None = None
+    ) -> None:
         """Prepare.
 
         Args:
-            root: the folder that plays the root, and the home.
-            engine: of `scanner.open_engine`.
-
-        Raises:
-            SourceError: ``scanner``.
+            root: the folder that plays the root.
+            paths: the path rules.
+            contents: judges what no path rule leaves out.
+            rule: what leaves out a name in the root; by default ``paths`` alone.
         """
         self._root = os.path.realpath(root)
         self._walked = os.path.abspath(root)
-        self._policy = ContentPolicy(open_engine(engine))
-        self._contents = ContentTest(self._policy)
-        self._judge = PathJudge([self._root], home=self._root, contents=self._policy)
+        self._paths = paths
+        self._rule = rule or paths
+        self._contents = contents
 
     def judge(self, path: bytes) -> Tested:
         """Judge one path, relative to the root or absolute.
@@ -180,13 +189,13 @@ class ExclusionTest:
         """
         walked = os.path.normpath(os.path.join(self._walked, path))
         below = self._below(walked)
-        rule = self._rule_on_the_way(self._root, below)
-        if rule is None:
-            real = os.path.realpath(os.path.join(self._root, below))
-            rule = self._rule_of_real(real)
-        if rule is not None:
-            return self._tested(walked, by_path(rule))
-        return self._tested(walked, self._contents.judge(os.path.join(self._root, below)))
+        found = self._on_the_way(below) or self._at_real(os.path.join(self._root, below))
+        policy = self._contents.policy
+        if found is None:
+            return tested(policy, walked, self._contents.judge(os.path.join(self._root, below)))
+        rule, at = found
+        above = None if at == os.path.join(self._root, below) else at
+        return tested(policy, walked, by_path(rule), above=above)
 
     def _below(self, path: bytes) -> bytes:
         for root in (self._walked, self._root):
@@ -199,32 +208,48 @@ class ExclusionTest:
             hint="name the root with --root, and paths below it",
         )
 
-    def _rule_on_the_way(self, root: bytes, below: bytes) -> str | None:
-        folder = root
+    def _on_the_way(self, below: bytes) -> tuple[str, bytes] | None:
+        """Return the first rule from the root down to a path, and what it leaves out."""
+        folder = self._root
         parts = below.split(b"/")
         for at, name in enumerate(parts):
-            stat = _lstat(os.path.join(folder, name), is_last=at == len(parts) - 1)
-            rule = self._judge(folder, name, stat)
+            path = os.path.join(folder, name)
+            rule = self._rule(folder, name, _lstat(path, is_last=at == len(parts) - 1))
             if rule is not None:
-                return rule
-            folder = os.path.join(folder, name)
+                return rule, path
+            folder = path
         return None
 
-    def _rule_of_real(self, real: bytes) -> str | None:
-        prefix = self._root.rstrip(b"/") + b"/"
+    def _at_real(self, path: bytes) -> tuple[str, bytes] | None:
+        real, prefix = os.path.realpath(path), self._root.rstrip(b"/") + b"/"
+        if real == path:
+            return None
         if real.startswith(prefix):
-            return self._rule_on_the_way(self._root, real[len(prefix) :])
+            return self._on_the_way(real[len(prefix) :])
         folder, _, name = real.rpartition(b"/")
-        return self._judge(folder or b"/", name, _lstat(real, is_last=True))
-
-    def _tested(self, path: bytes, judged: Judged) -> Tested:
-        return tested(self._policy, path, judged)
+        rule = self._paths(folder or b"/", name, _lstat(real, is_last=True))
+        return None if rule is None else (rule, real)
 
 
-def tested(policy: ContentPolicy, path: bytes, judged: Judged) -> Tested:
-    """Return what is told of a path: a credential in it is not shown."""
+def bare_test(root: bytes, *, engine: str = "") -> PathTest:
+    """Return a test by the rules alone, of a root that is the home as well.
+
+    Raises:
+        SourceError: ``scanner``.
+    """
+    policy = ContentPolicy(open_engine(engine))
+    real = os.path.realpath(root)
+    paths = PathJudge([real], home=real, contents=policy)
+    return PathTest(root, paths=paths, contents=ContentTest(policy))
+
+
+def tested(
+    policy: ContentPolicy, path: bytes, judged: Judged, *, above: bytes | None = None
+) -> Tested:
+    """Return what is told of a path, and of a folder above it: a credential in it is not shown."""
     return Tested(
         path=policy.shown_path(path),
+        above=None if above is None else policy.shown_path(above),
         decision=judged.decision,
         rule=judged.rule,
         stage=judged.stage,

@@ -660,6 +660,25 @@ def test_exclude_tells_what_would_be_left_out_without_a_repository(cli: Cli) -> 
     assert (why["decision"], why["waivable"]) == ("exclude", False)
 
 
+def test_exclude_asks_the_stream_in_which_a_path_lies(fresh: Cli) -> None:
+    """Who asks why a file is missing must hear of the pattern that leaves it out."""
+    path = _root(fresh) / "deep" / "er" / "notes.txt"
+    assert fresh.run("exclude", "add", "deep").code == 0
+
+    why = fresh.run("exclude", "explain", str(path), "--json").json()
+    said = fresh.run("exclude", "explain", str(path)).out
+    (row,) = fresh.run("exclude", "test", str(path), "--json").items()
+    bare = fresh.run("exclude", "explain", str(path), "--root", str(_root(fresh)), "--json").json()
+    outside = fresh.run("exclude", "test", "/etc", "--repo", str(fresh.repository()), "--json")
+
+    check("exclude-explain", why)
+    assert (why["rule"], why["above"]) == ("operator", str(_root(fresh) / "deep"))
+    assert (row["decision"], row["rule"]) == ("exclude", "operator")
+    assert "operator" in said
+    assert (bare["decision"], bare["above"]) == ("include", None)
+    assert (outside.code, outside.error()["code"]) == (2, "select.outside")
+
+
 def test_exclude_add_and_allow_change_the_configuration(fresh: Cli) -> None:
     """What is added by command must be what a snapshot then does."""
     header = "-" * 5 + "BEGIN " + "OPENSSH PRIVATE KEY" + "-" * 5

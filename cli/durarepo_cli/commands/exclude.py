@@ -5,8 +5,9 @@ Source: spec/cli.md 4, spec/exclusion.md. Start at `command`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,16 @@ from durarepo_cli.output import path_fields, quoted
 
 if TYPE_CHECKING:
     from durarepo.source.judging import Tested
+
+
+_OWN_RULES = {
+    "operator": "a pattern in 'exclude' of the root in stream.toml",
+    "durarepoignore": "a pattern in a .durarepoignore on the way to it",
+    "own-state": "the repository, the state or the keys of this stream",
+    "other-filesystem": "another disk, and 'one_filesystem' holds for the root",
+    "pseudo-filesystem": "made by the kernel, not stored anywhere",
+}
+"""What stands behind the rules that are in no table."""
 
 
 @click.group("exclude", cls=Group)
@@ -32,10 +43,11 @@ def command() -> None:
 def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
     """Say of each PATH what would become of it.
 
-    Needs no repository and no keys. Ends with 0 whatever the decision; a path that is not
-    there is judged by its name.
+    A path in a root of the stream is judged as the next snapshot would; any other, and below
+    --root, by the rules alone, without repository and keys. Ends with 0 whatever the decision;
+    a path that is not there is judged by its name.
     """
-    for tested in _tested(root, paths):
+    for tested in _tested(session, root, paths):
         show_tested(session, tested)
 
 
@@ -55,15 +67,23 @@ def show_tested(session: Session, tested: "Tested") -> None:
 @click.pass_obj
 def explain(session: Session, /, root: str | None, path: str) -> None:
     """Say why PATH is left out, redacted or kept."""
-    tested = next(_tested(root, (path,)))
+    (tested,) = _tested(session, root, (path,))
     rows = [
         {"rule": row.id, "clause": str(row.word), "reason": row.reason, "source": row.source}
         for row in tested.rows
     ]
     if session.output.is_json:
-        session.output.result({**_fields(tested), "waivable": tested.is_waivable, "rules": rows})
+        above = {} if tested.above is None else path_fields("above", tested.above)
+        fields = {**_fields(tested), **({"above": None} | above)}
+        session.output.result({**fields, "waivable": tested.is_waivable, "rules": rows})
         return
     session.output.line(f"{tested.decision}: {quoted(tested.path)}")
+    if tested.above is not None:
+        session.output.line(f"  by what holds for {quoted(tested.above)}")
+    if tested.rule in _OWN_RULES:
+        session.output.line(f"  {tested.rule}: {_OWN_RULES[tested.rule]}")
+    if tested.rule and tested.stage is None:
+        session.output.line("  kept all the same: an [[allow]] entry of stream.toml")
     for row in rows:
         session.output.line(f"  {row['rule']}: {row['reason']} ({row['clause']})")
     if tested.is_waivable:
@@ -107,27 +127,54 @@ def allow(session: Session, /, reason: str, path: str) -> None:
     with session.open() as repository:
         from durarepo.operations.allow import allow as add_entry  # noqa: PLC0415 - as above
 
-        tested = add_entry(repository, os.fsencode(path), reason=reason, today=today)
+        tested = add_entry(
+            repository, os.fsencode(path), reason=reason, today=today, home=session.home
+        )
     if session.output.is_json:
         session.output.result({**path_fields("path", tested.path), "rule": tested.rule})
     else:
         session.output.line(f"allowed for 90 days: {quoted(tested.path)} ({tested.rule})")
 
 
-def _tested(root: str | None, paths: tuple[str, ...]) -> "Iterator[Tested]":
+def _tested(session: Session, root: str | None, paths: tuple[str, ...]) -> "Iterator[Tested]":
+    """Judge paths as the stream in which they lie would; others, and below --root, by the rules."""
+    given = [os.fsencode(path) for path in paths]
+    if root is not None:
+        yield from _by_rules(os.fsencode(root), given)
+        return
+    roots = session.stream_roots()
+    for folder, group in groupby(map(os.path.abspath, given), key=partial(_root_of, roots)):
+        wanted = list(group)
+        yield from _by_stream(session, wanted) if folder is None else _by_rules(folder, wanted)
+
+
+def _root_of(roots: Sequence[bytes], path: bytes) -> bytes | None:
+    """Return None for a path of the stream, else the folder that plays the root.
+
+    That is the working folder, or the home folder, or the folder of a path outside of both.
+    """
+    for one in (path, os.path.realpath(path)):
+        if any(one.startswith(root.rstrip(b"/") + b"/") for root in roots):
+            return None
+    for folder in (os.getcwdb(), os.path.expanduser(b"~")):
+        if path.startswith(folder.rstrip(b"/") + b"/"):
+            return folder
+    return os.path.dirname(path)
+
+
+def _by_rules(folder: bytes, paths: Iterable[bytes]) -> "Iterator[Tested]":
     from durarepo.operations.exclude import judge_paths  # noqa: PLC0415 - compiles all rules
 
-    for folder, group in groupby(paths, key=lambda path: _root_of(root, os.fsencode(path))):
-        wanted = map(os.fsencode, group)
-        yield from judge_paths(folder, wanted if root else map(os.path.abspath, wanted))
+    return judge_paths(folder, paths)
 
 
-def _root_of(root: str | None, path: bytes) -> bytes:
-    """Return the given root, or the working folder, or the folder of a path outside of it."""
-    if root is not None:
-        return os.fsencode(root)
-    here, whole = os.getcwdb(), os.path.abspath(path)
-    return here if whole.startswith(here.rstrip(b"/") + b"/") else os.path.dirname(whole)
+def _by_stream(session: Session, paths: Iterable[bytes]) -> "Iterator[Tested]":
+    today = datetime.fromtimestamp(clock(), UTC).date()
+    with session.open() as repository:
+        # Opening has checked the crypto package, which this imports.
+        from durarepo.repository.streamtest import StreamTest  # noqa: PLC0415
+
+        yield from map(StreamTest(repository, home=session.home, today=today).judge, paths)
 
 
 def _fields(tested: "Tested") -> dict[str, object]:
