@@ -85,6 +85,10 @@ class ContentPolicy:
         """Return a scan for a file that is too large for memory, or read once anyway."""
         return Scan(self._rules, self._engine)
 
+    def first_sight(self, data: bytes, start: int) -> int | None:
+        """Return an offset from ``start`` on at which a value of known form may stand."""
+        return self._engine.seek(data, start)
+
     def start_redaction(self) -> LineRedactor:
         """Return a redactor for text that is too large for memory."""
         return LineRedactor(self._rules, self._engine)

@@ -85,7 +85,11 @@ CLEAN = Findings()
 
 
 class Scan:
-    """One file, fed from its first byte to its last in pieces of any size."""
+    """One file, fed from its first byte to its last in pieces of any size.
+
+    ``seen`` is where an engine saw anything, confirmed or not, as offsets of what was fed;
+    ``is_wide`` says that there may be text of wide letters, which is not among that.
+    """
 
     def __init__(self, rules: ContentRules, engine: Engine) -> None:
         """Prepare for one file."""
@@ -95,11 +99,14 @@ class Scan:
         self._pending = 0
         self._tail = b""
         self._owned = 0
+        self._base = 0
         self._is_begun = False
         self._whole: set[str] = set()
         self._spans: set[str] = set()
         self._hidden: set[str] = set()
         self._bodies: set[str] = set()
+        self.seen: list[tuple[int, int]] = []
+        self.is_wide = False
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
@@ -151,6 +158,7 @@ class Scan:
             self._look_wide(window)
         self._confirm_all(window, start=self._owned, stop=stop)
         keep = max(0, len(window) - OVERLAP_BYTES)
+        self._base += keep
         self._tail = window[keep:]
         self._owned = stop - keep
         self._pieces = []
@@ -165,6 +173,9 @@ class Scan:
 
     def _confirm_all(self, window: bytes, *, start: int, stop: int) -> None:
         for at, end, candidates in _seen_blocks(self._engine, window, start=start, stop=stop):
+            if candidates:
+                reach = self._base + max(0, at - CONTEXT_BYTES), self._base + end + _AFTER_BYTES
+                self.seen.append(reach)
             for number in candidates:
                 self._confirm(number, window, start=at, stop=end)
 
@@ -186,6 +197,7 @@ class Scan:
     def _look_wide(self, window: bytes) -> None:
         if not may_be_wide(window):
             return
+        self.is_wide = True
         narrow = narrowed(window)
         for number in self._engine.candidates(narrow):
             if self._rules.first_match(number, narrow, start=0, stop=len(narrow)) is not None:

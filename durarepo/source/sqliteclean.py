@@ -21,6 +21,8 @@ from durarepo.policy.database_table import DATABASE_RULES
 from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.names import folded, text_of, undecorated
 from durarepo.policy.rules import DatabaseRule, Decision, Stage
+from durarepo.policy.scanning import Scan
+from durarepo.source.sqlitepages import PageError, most_of_key, most_of_row, values_of_page
 from durarepo.source.sqlitestate import WorkFolderProtocol
 from durarepo.store.atomic import store_error
 
@@ -34,10 +36,23 @@ _CELL = b"cell.json"
 RULE_UNREADABLE = "sqlite-unreadable"
 """Not a rule of the table: the copy cannot be looked through, so it cannot be vouched for."""
 
+_RESERVED_AT = 20
+_SUMMED_MOST = 100
+"""SQLite takes no expression that is much deeper."""
+_ROW_HEADER_BYTES = 18
+_VALUE_HEADER_BYTES = 17
+"""Greatest length of a value's type, and of a number, whose digits may be fewer."""
+
 _STEPS_AT_ONCE = 10_000
 _LOOK_SECONDS = 120.0
 _LOOK_BYTES_A_SECOND = 2 * MIB
 _VALUE_MOST = 64 * MIB
+
+Tables = dict[str, tuple[str, ...]]
+"""The columns of every table that can be read row by row."""
+
+Cells = Callable[[sqlite3.Connection, Tables], Iterator[bytes]]
+"""Yields what the cells of tables say, each apart from the others."""
 
 Compact = Callable[[sqlite3.Connection], None]
 """Leaves the deleted rows of a copy behind; free pages would still hold them."""
@@ -56,12 +71,19 @@ def _vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("VACUUM")
 
 
+def all_cells(connection: sqlite3.Connection, tables: Tables) -> Iterator[bytes]:
+    """Yield every cell of every table."""
+    for table in tables:
+        yield from _joined_cells(connection.execute(f"SELECT * FROM {_quoted(table)}"))  # noqa: S608 - a name of the schema, quoted
+
+
 def clean(
     connection: sqlite3.Connection,
     name: bytes,
     policy: ContentPolicy,
     *,
     compact: Compact = _vacuum,
+    cells: Cells = all_cells,
 ) -> Cleaned:
     """Take logins out of a copy by the rules that its schema and name fit, then scan its cells.
 
@@ -70,6 +92,7 @@ def clean(
         name: the name of the source, for the rules that ask.
         policy: judges what the cells hold.
         compact: how the copy is compacted.
+        cells: which cells are scanned; the pages of the rest have been.
 
     Returns:
         `Decision.INCLUDE` for an untouched copy, `Decision.REDACT` for one that was cleaned,
@@ -78,8 +101,8 @@ def clean(
     """
     connection.text_factory = bytes
     try:
-        return _cleaned(connection, name, policy, compact)
-    except (sqlite3.Error, MemoryError):
+        return _cleaned(connection, name, policy, compact, cells)
+    except (sqlite3.Error, MemoryError, UnicodeError):
         # Its text could quote a value, so only the fact is told.
         return Cleaned(judged=_left_out(RULE_UNREADABLE))
 
@@ -123,14 +146,14 @@ def clean_file(
     Raises:
         StoreError: the work folder cannot be read or written.
     """
-    copy = _Copy(path, work)
+    copy = _Copy(path, work, policy)
     mode = copy.set_header(_HEADER_ROLLBACK)
     try:
         with closing(_connect(path)) as connection:
             _bound(connection, os.stat(path).st_size)
-            cleaned = clean(connection, name, policy, compact=copy.compact)
+            cleaned = clean(connection, name, policy, compact=copy.compact, cells=copy.cells)
             if cleaned.judged.decision is not Decision.EXCLUDE:
-                cleaned = _without_hits_in_pages(cleaned, connection, policy, copy)
+                cleaned = _without_hits_in_pages(cleaned, connection, copy)
     except sqlite3.Error:
         cleaned = Cleaned(judged=_left_out(RULE_UNREADABLE))
     copy.set_header(mode)
@@ -138,9 +161,9 @@ def clean_file(
 
 
 def _without_hits_in_pages(
-    cleaned: Cleaned, connection: sqlite3.Connection, policy: ContentPolicy, copy: "_Copy"
+    cleaned: Cleaned, connection: sqlite3.Connection, copy: "_Copy"
 ) -> Cleaned:
-    judged = _scan_pages(policy, copy.path)
+    judged = copy.judge_pages()
     if judged.decision is Decision.INCLUDE:
         return cleaned
     if not copy.is_compacted:
@@ -148,7 +171,7 @@ def _without_hits_in_pages(
             copy.compact(connection)
         except sqlite3.Error:
             return Cleaned(judged=judged)
-        if _scan_pages(policy, copy.path).decision is Decision.INCLUDE:
+        if copy.judge_pages().decision is Decision.INCLUDE:
             rest = replace(
                 judged, decision=Decision.REDACT, stage=Stage.STRUCTURED, count=1, data=None
             )
@@ -156,24 +179,15 @@ def _without_hits_in_pages(
     return Cleaned(judged=judged)
 
 
-def _scan_pages(policy: ContentPolicy, path: bytes) -> Judged:
-    scan = policy.start_scan()
-    try:
-        with open(path, "rb", buffering=0) as file:
-            while data := file.read(READ_WINDOW_BYTES):
-                scan.feed(data)
-    except OSError as error:
-        raise store_error(error, "read the database copy", path) from error
-    return policy.judge_scanned(b"database", scan.finish())
-
-
 class _Copy:
     """A copy in the work folder, and the compacted one that takes its place."""
 
-    def __init__(self, path: bytes, work: WorkFolderProtocol) -> None:
+    def __init__(self, path: bytes, work: WorkFolderProtocol, policy: ContentPolicy) -> None:
         self.path = path
         self.is_compacted = False
         self._work = work
+        self._policy = policy
+        self._looked: tuple[Judged, Scan] | None = None
 
     def compact(self, connection: sqlite3.Connection) -> None:
         """Write the copy anew, into the work folder: a plain VACUUM writes to another place."""
@@ -184,7 +198,67 @@ class _Copy:
             self._work.discard(compacted)
             raise
         self._work.discard(self.path)
-        self.path, self.is_compacted = compacted, True
+        self.path, self.is_compacted, self._looked = compacted, True, None
+
+    def judge_pages(self) -> Judged:
+        """Judge the bytes of the copy, once as long as they are the same."""
+        return self._look()[0]
+
+    def _look(self) -> tuple[Judged, Scan]:
+        if self._looked is None:
+            scan = self._policy.start_scan()
+            try:
+                with open(self.path, "rb", buffering=0) as file:
+                    while data := file.read(READ_WINDOW_BYTES):
+                        scan.feed(data)
+            except OSError as error:
+                raise store_error(error, "read the database copy", self.path) from error
+            self._looked = self._policy.judge_scanned(b"database", scan.finish()), scan
+        return self._looked
+
+    def cells(self, connection: sqlite3.Connection, tables: Tables) -> Iterator[bytes]:
+        """Yield the cells that a look at the pages alone does not settle.
+
+        Those that do not lie whole in one page, and those of pages where an engine saw anything
+        at all: where a cell begins and ends cannot be told from the bytes around it.
+        """
+        _, scan = self._look()
+        (encoding,) = connection.execute("PRAGMA encoding").fetchone()
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        if scan.is_wide or encoding != b"UTF-8":
+            yield from all_cells(connection, tables)
+            return
+        try:
+            yield from self._seen_values(scan, page_bytes)
+        except PageError:
+            yield from all_cells(connection, tables)
+            return
+        for table in tables:
+            yield from _joined_cells(_long_rows(connection, table, self._usable(page_bytes)))
+
+    def _usable(self, page_bytes: int) -> int:
+        (reserved,) = self._read(_RESERVED_AT, 1)
+        return page_bytes - reserved
+
+    def _seen_values(self, scan: Scan, page_bytes: int) -> Iterator[bytes]:
+        usable, seen = self._usable(page_bytes), -1
+        for start, stop in scan.seen:
+            data, at = self._read(start, stop - start), 0
+            while (sight := self._policy.first_sight(data, at)) is not None:
+                number = (start + sight) // page_bytes
+                at = (number + 1) * page_bytes - start
+                if number != seen:
+                    seen = number
+                    page = self._read(number * page_bytes, page_bytes)
+                    values = values_of_page(page, is_first=number == 0, usable=usable)
+                    yield _SEPARATOR.join((*values, b""))
+
+    def _read(self, offset: int, length: int) -> bytes:
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                return os.pread(file.fileno(), length, offset)
+        except OSError as error:
+            raise store_error(error, "read the database copy", self.path) from error
 
     def set_header(self, mode: bytes) -> bytes:
         """Set the journal mode in the header; return what stood there.
@@ -222,7 +296,11 @@ def _bound(connection: sqlite3.Connection, size: int) -> None:
 
 
 def _cleaned(
-    connection: sqlite3.Connection, name: bytes, policy: ContentPolicy, compact: Compact
+    connection: sqlite3.Connection,
+    name: bytes,
+    policy: ContentPolicy,
+    compact: Compact,
+    cells: Cells,
 ) -> Cleaned:
     tables = _tables(connection)
     rules = [rule for rule in DATABASE_RULES if _fits(rule, name, tables)]
@@ -238,7 +316,7 @@ def _cleaned(
     is_mixed = any("*" not in rule.names for rule in rules)
     if rows or (is_mixed and _has_free_pages(connection)):
         compact(connection)
-    judged = _scan_cells(connection, tables, policy)
+    judged = _scan_cells(connection, policy, cells(connection, tables))
     if judged.decision is Decision.EXCLUDE or not rows:
         return Cleaned(judged=judged, rows=rows)
     ids = tuple(sorted(rule for rule, _ in rows))
@@ -259,9 +337,8 @@ def _left_out(rule: str) -> Judged:
     return Judged(decision=Decision.EXCLUDE, rule=rule, stage=Stage.STRUCTURED, rules=(rule,))
 
 
-def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """Return the columns of every table that can be read row by row."""
-    found: dict[str, tuple[str, ...]] = {}
+def _tables(connection: sqlite3.Connection) -> Tables:
+    found: Tables = {}
     listed = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
@@ -272,7 +349,7 @@ def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _fits(rule: DatabaseRule, name: bytes, tables: dict[str, tuple[str, ...]]) -> bool:
+def _fits(rule: DatabaseRule, name: bytes, tables: Tables) -> bool:
     readings = undecorated(folded(text_of(name)))
     if not any(fnmatchcase(one, pattern) for one in readings for pattern in rule.names):
         return False
@@ -362,22 +439,35 @@ _ROW_ID_NAMES = frozenset({"rowid", "oid", "_rowid_"})
 
 
 def _scan_cells(
-    connection: sqlite3.Connection, tables: dict[str, tuple[str, ...]], policy: ContentPolicy
+    connection: sqlite3.Connection, policy: ContentPolicy, cells: Iterator[bytes]
 ) -> Judged:
     scan = policy.start_scan()
     schema = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
     scan.feed(_SEPARATOR.join(one for row in schema for one in (*row, b"") if one is not None))
-    for table in tables:
-        for piece in _cells(connection, table):
-            scan.feed(piece)
+    for piece in cells:
+        scan.feed(piece)
     return policy.judge_scanned(b"database", scan.finish())
 
 
-def _cells(connection: sqlite3.Connection, table: str) -> Iterator[bytes]:
-    cursor = connection.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608 - a name of the schema, quoted
+def _joined_cells(cursor: sqlite3.Cursor) -> Iterator[bytes]:
     while rows := cursor.fetchmany(_ROWS_AT_ONCE):
         cells = [cell for row in rows for cell in row if isinstance(cell, bytes)]
         yield _SEPARATOR.join((*cells, b""))
+
+
+def _long_rows(connection: sqlite3.Connection, table: str, usable: int) -> sqlite3.Cursor:
+    """Return the rows of a table that may not lie whole in one page, and perhaps a few more."""
+    columns = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+    chosen = f"SELECT * FROM {_quoted(table)}"  # noqa: S608 - a name of the schema, quoted
+    if len(columns) > _SUMMED_MOST:
+        return connection.execute(chosen)
+    (sql,) = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
+    ).fetchone()
+    most = most_of_key(usable) if b"without" in sql.lower() else most_of_row(usable)
+    most -= _ROW_HEADER_BYTES + len(columns) * _VALUE_HEADER_BYTES
+    lengths = (f"coalesce(length(CAST({_quoted(_text(one[1]))} AS BLOB)), 0)" for one in columns)
+    return connection.execute(f"{chosen} WHERE {' + '.join(lengths)} > ?", (most,))
 
 
 def _text(raw: object) -> str:

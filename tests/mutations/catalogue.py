@@ -987,5 +987,38 @@ MUTATIONS = (
             "::test_every_kind_of_secret_in_an_old_snapshot_is_told",
         ),
     ),
+    Mutation(
+        id="long-cells-not-looked-at",
+        rows=("A2a",),
+        breaks="a value that does not lie whole in one page is not looked at",
+        file="durarepo/source/sqliteclean.py",
+        old="            yield from _joined_cells(_long_rows(connection, table, self._usable(page_bytes)))",
+        new="            pass",
+        tests=(
+            f"{_UNIT}/source/test_sqlitepages.py"
+            "::test_a_token_that_the_end_of_a_page_cuts_is_found",
+        ),
+    ),
+    Mutation(
+        id="seen-pages-not-looked-at",
+        rows=("A2a",),
+        breaks="a value that follows another without a gap is not looked at by itself",
+        file="durarepo/source/sqliteclean.py",
+        old="            yield from self._seen_values(scan, page_bytes)",
+        new="            pass",
+        tests=(
+            f"{_UNIT}/source/test_sqlitepages.py"
+            "::test_a_token_is_found_by_the_cells_that_are_looked_at",
+        ),
+    ),
+    Mutation(
+        id="parts-passed-over",
+        rows=("A2a",),
+        breaks="a part of a file in which an engine saw something is passed over",
+        file="durarepo/policy/scanning.py",
+        old="        passed = (seen - at - _AFTER_BYTES) // _BLOCK_BYTES",
+        new="        passed = (seen - at) // _BLOCK_BYTES + 1",
+        tests=("tests/policy/test_laws.py::test_a_header_across_the_edge_of_a_window_is_found",),
+    ),
 )
 """All of them; the gate runs every one."""
