@@ -234,7 +234,8 @@ class _Copy:
             yield from all_cells(connection, tables)
             return
         for table in tables:
-            yield from _joined_cells(_long_rows(connection, table, self._usable(page_bytes)))
+            long = _long_rows(connection, table, self._usable(page_bytes))
+            yield from _joined_cells(long)
 
     def _usable(self, page_bytes: int) -> int:
         (reserved,) = self._read(_RESERVED_AT, 1)

@@ -4,7 +4,7 @@
 import random
 import sqlite3
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -55,7 +55,7 @@ SHAPES = (
 
 @contextmanager
 def database(
-    path: Path, shape: str, rows: list[tuple[Value, ...]], *pragmas: str
+    path: Path, shape: str, rows: Sequence[tuple[Value, ...]], *pragmas: str
 ) -> Iterator[sqlite3.Connection]:
     """Fill a database, and yield a connection that gives bytes."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
