@@ -315,6 +315,18 @@ def _check_order(names: list[bytes]) -> None:
         raise IntegrityError("tree-order", "names of a directory are not in ascending order")
 
 
+def read_entry(data: bytes) -> Entry:
+    """Return the entry that `encode_entry` gave these bytes.
+
+    Raises:
+        IntegrityError: as `parse_entry`, or ``cbor-*``.
+    """
+    found = read_usual(data, 0)
+    if found is not None and found[1] == len(data):
+        return found[0]
+    return parse_entry(decode(data))
+
+
 def parse_entry(value: Value, *, root: bool = False) -> Entry:
     """Return the entry that a decoded map holds.
 

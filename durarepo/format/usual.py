@@ -92,20 +92,11 @@ def _entry(name: bytes, count: int, found: re.Match[bytes]) -> Entry | None:
         or (birth_ns is not None and birth_ns < 0)
     ):
         return None
-    return Entry(
-        name=name,
-        type=FileType.DIRECTORY if size is None else FileType.FILE,
-        mode=bits,
-        mtime_ns=mtime_ns,
-        uid=uid,
-        gid=gid,
-        birth_ns=birth_ns,
-        user=user,
-        group=group,
-        size=length,
-        sha256=None if sha256 is None else FileHash(sha256),
-        tree=None if tree is None else ChunkId(tree),
-    )
+    if size is None:
+        head = (name, FileType.DIRECTORY, bits, mtime_ns, uid, gid, birth_ns, user, group)
+        return Entry(*head, tree=None if tree is None else ChunkId(tree))
+    head = (name, FileType.FILE, bits, mtime_ns, uid, gid, birth_ns, user, group)
+    return Entry(*head, length, sha256=None if sha256 is None else FileHash(sha256))
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from durarepo.core.entries import Consistency, Entry, FileType
@@ -174,7 +174,7 @@ def _compare(repository: Repository, back: CheckedOut, *, clock: Clock) -> Count
     reader = ChunkReader(repository, manifest, permit=live.check)
     counts: Counter[_Found] = Counter()
     for root in nested.roots:
-        for visit in walk(reader, root.path, replace(root.entry, name=b"")):
+        for visit in walk(reader, root.path, root.entry._replace(name=b"")):
             if visit.event is not Event.ENTRY or visit.entry.type is not FileType.FILE:
                 continue
             restored = back.destination + visit.path

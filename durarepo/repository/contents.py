@@ -186,7 +186,7 @@ class FileKeeper:
         )
         entry = told.entry
         if data is not read.data:
-            entry = _redacted(replace(entry, size=len(data)), judged.rules)
+            entry = _redacted(entry._replace(size=len(data)), judged.rules)
         kept = self._with_xattrs(entry, told.unread, owners)
         return kept if not judged.rule else _by_policy(kept, judged)
 
@@ -215,8 +215,7 @@ class FileKeeper:
         if stored.judged.decision is Decision.EXCLUDE:
             return _left_out(stored.judged, quiet=quiet)
         told = self._metadata.describe(dirfd, name, captured.stat, file_system=file_system)
-        entry = replace(
-            told.entry,
+        entry = told.entry._replace(
             size=stored.size,
             sha256=stored.sha256 if stored.size else None,
             consistency=captured.consistency,
@@ -256,8 +255,7 @@ class FileKeeper:
         finally:
             self._work.discard(taken)
         told = self._metadata.describe(dirfd, listed[0], copy.stat, file_system=file_system)
-        entry = replace(
-            told.entry,
+        entry = told.entry._replace(
             size=copy.size,
             sha256=digest,
             consistency=Consistency.SQLITE_BACKUP,
@@ -278,7 +276,7 @@ class FileKeeper:
         kept = self._keep_large(dirfd, listed, _DATABASE, file_system)
         if isinstance(kept, Withheld):
             return replace(kept, is_database=True)
-        entry = replace(kept.entry, consistency=Consistency.DAMAGED_DATABASE)
+        entry = kept.entry._replace(consistency=Consistency.DAMAGED_DATABASE)
         return kept._replace(entry=entry, quiet=False, omission=f"database-{damaged.reason}")
 
     def _copied(self, path: bytes) -> DatabaseCopy | Damaged:
@@ -292,7 +290,7 @@ class FileKeeper:
     def _with_content(self, entry: Entry, unread: tuple[Unread, ...], content: Content) -> Kept:
         runs, owners = content.runs, content.owners
         if len(runs) > 1 or (runs and runs[0].chunk is None):
-            entry = replace(entry, content=self._storing.store_list(runs, owners))
+            entry = entry._replace(content=self._storing.store_list(runs, owners))
         return self._with_xattrs(entry, unread, owners)
 
     def _with_xattrs(self, entry: Entry, unread: tuple[Unread, ...], owners: set[int]) -> Kept:
@@ -302,8 +300,7 @@ class FileKeeper:
         if entry.xattrs and any(
             len(value) > XATTR_INLINE_BYTES for _, value in entry.xattrs if type(value) is bytes
         ):
-            entry = replace(
-                entry,
+            entry = entry._replace(
                 xattrs=tuple(
                     (name, self._storing.outside(value, owners)) for name, value in entry.xattrs
                 ),
@@ -331,9 +328,9 @@ class FileKeeper:
                 rules.append(judged.rule)
         if not rules:
             return entry, ()
-        entry = replace(entry, xattrs=tuple(kept))
+        entry = entry._replace(xattrs=tuple(kept))
         if entry.type is FileType.FILE:
-            entry = replace(entry, redactions=tuple(sorted({*entry.redactions, *rules})))
+            entry = entry._replace(redactions=tuple(sorted({*entry.redactions, *rules})))
         return entry, tuple((rule, rules.count(rule)) for rule in sorted(set(rules)))
 
 
@@ -396,7 +393,7 @@ def _left_out_database(judged: Judged) -> Withheld:
 
 def _redacted(entry: Entry, rules: tuple[str, ...]) -> Entry:
     """Mark an entry; its other names may not be redacted alike, so it is a file of its own."""
-    return replace(entry, redactions=rules, link_group=None)
+    return entry._replace(redactions=rules, link_group=None)
 
 
 def _by_policy(kept: Kept, judged: Judged) -> Kept:

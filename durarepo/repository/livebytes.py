@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from durarepo.core.entries import ChunkList, Entry, FileType
 from durarepo.core.errors import IntegrityError
 from durarepo.core.names import ChunkId
-from durarepo.format.canonical import decode
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Pin
-from durarepo.format.tree import cut_leaves, encode_node, parse_entry, parse_list_chunk
+from durarepo.format.tree import cut_leaves, encode_node, parse_list_chunk, read_entry
 from durarepo.local.catalog import Catalog, DirRow
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.listing import iter_lines
@@ -51,7 +50,7 @@ class LiveBytes:
                 continue
             names.append(line.name)
             encoded.append(line.entry)
-            entry = parse_entry(decode(line.entry))
+            entry = read_entry(line.entry)
             if not self._add_entry(entry):
                 self._add_everywhere(line.owners, entry.size)
         leaves: list[tuple[bytes, ChunkId]] = []

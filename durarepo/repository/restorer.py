@@ -8,7 +8,7 @@ Source: spec/format.md 6.3 and 7.3, spec/ingest.md 7. Start at `restore`.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import PUT_BACK, IntegrityError
@@ -197,7 +197,7 @@ class _Restore:
             )
             for name, value in entry.xattrs
         ]
-        return replace(entry, xattrs=tuple(read))
+        return entry._replace(xattrs=tuple(read))
 
     def _check_database(self, visit: Visit) -> None:
         signed = self._databases.pop(visit.path, visit.entry.sha256)

@@ -6,7 +6,6 @@ Source: spec/format.md law 8. Start at `check_entry`.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from durarepo.core.entries import Consistency, Entry, FileType
@@ -87,7 +86,7 @@ def is_same_inode(first: Entry, second: Entry) -> bool:
 
 
 def _inode(entry: Entry) -> Entry:
-    return replace(entry, name=b"", since=None, redactions=(), consistency=Consistency.QUIET)
+    return entry._replace(name=b"", since=None, redactions=(), consistency=Consistency.QUIET)
 
 
 def _problem(entry: Entry) -> str:

@@ -5,12 +5,9 @@ manifest that it was kept in. What cannot be taken over whole ends the run witho
 Source: spec/format.md 6.3 (since), spec/cli.md (exit code 50). Start at `LastComplete`.
 """
 
-from dataclasses import replace
-
 from durarepo.core.entries import Entry
 from durarepo.core.errors import RunError
-from durarepo.format.canonical import decode
-from durarepo.format.tree import encode_entry, parse_entry
+from durarepo.format.tree import encode_entry, read_entry
 from durarepo.local.catalog import Catalog
 from durarepo.repository.chunks import ChunkSink, decode_owners
 from durarepo.repository.listing import NEVER_EQUAL, Line
@@ -42,8 +39,8 @@ class LastComplete:
         """
         if not self._sink.are_there(line.owners):
             raise _not_whole()
-        entry = parse_entry(decode(line.entry))
-        entry = replace(entry, since=entry.since or self._since)
+        entry = read_entry(line.entry)
+        entry = entry._replace(since=entry.since or self._since)
         return Line(line.name, NEVER_EQUAL, encode_entry(entry), line.owners), entry
 
     def take_folder(self, path: bytes, entry: Entry, *, file_system: bytes) -> bytes | None:

@@ -10,14 +10,13 @@ import os
 import stat as stat_bits
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import RunError, SourceError, VanishedError
 from durarepo.core.names import ChunkId
 from durarepo.core.progress import Progress
-from durarepo.format.canonical import decode
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import LedgerLine, OmissionClass, Root
 from durarepo.format.tree import (
@@ -26,7 +25,7 @@ from durarepo.format.tree import (
     encode_entry,
     encode_leaf,
     encode_node,
-    parse_entry,
+    read_entry,
     set_value,
 )
 from durarepo.local.catalog import Catalog, DirRow
@@ -176,7 +175,7 @@ class TreeKeeper:
         self._note_omission(path, described)
         self._tally.lines += self._redactions(path, described)
         self._tally.owners.update(described.owners)
-        entry = replace(described.entry, name=b"", link_group=None, tree=root.tree)
+        entry = described.entry._replace(name=b"", link_group=None, tree=root.tree)
         return Root(path=path, entry=entry), root.set_hash
 
     # --- entering ---
@@ -532,7 +531,7 @@ class TreeKeeper:
         if not line.entry:
             return line, None
         if entry is None:
-            entry = parse_entry(decode(line.entry))
+            entry = read_entry(line.entry)
         if entry.type is not FileType.DIRECTORY:
             return line, entry
         child = opened.children.get(entry.name)
@@ -540,7 +539,7 @@ class TreeKeeper:
             return Line(line.name, NEVER_EQUAL), None
         record = NEVER_EQUAL if entry.name in opened.troubled else line.record
         if entry.tree != child.tree or record != line.record:
-            entry = replace(entry, tree=child.tree)
+            entry = entry._replace(tree=child.tree)
             line = Line(line.name, record, encode_entry(entry), line.owners)
         return line, entry
 
@@ -625,5 +624,5 @@ def _is_resumable(kept: Kept, record: bytes) -> bool:
 def _is_database(item: _Item) -> bool:
     if not item.line.entry:
         return item.is_database
-    entry = item.entry if item.entry is not None else parse_entry(decode(item.line.entry))
+    entry = item.entry if item.entry is not None else read_entry(item.line.entry)
     return entry.consistency is Consistency.SQLITE_BACKUP

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -308,7 +308,7 @@ def test_what_an_unprivileged_user_may_not_restore_is_counted(place: bytes) -> N
         code = 1
         try:
             builder = begin(place + b"/out")
-            builder.enter_root(b"/r", replace(entry_of(place), mode=0o755))
+            builder.enter_root(b"/r", entry_of(place)._replace(mode=0o755))
             builder.add_file(entries[b"empty"], [])
             for name in (b"link-out", b"null", b"fifo"):
                 builder.add_special(entries[name])
@@ -404,7 +404,7 @@ def make_moments(destination: bytes, type_: FileType) -> ScratchBuilder:
     top = entry_of(os.path.dirname(destination))
     builder.enter_root(b"/r", top)
     for name, moment in MOMENTS.items():
-        entry = replace(top, name=name, type=type_, mtime_ns=moment, target=b"t", size=0, xattrs=())
+        entry = top._replace(name=name, type=type_, mtime_ns=moment, target=b"t", size=0, xattrs=())
         if type_ is FileType.DIRECTORY:
             builder.enter(entry)
             builder.leave()
@@ -439,14 +439,13 @@ def test_a_full_disk_is_a_store_error_and_publishes_nothing(place: bytes) -> Non
     script = """
 import json, os, subprocess, sys
 from test_scratch_tools import begin, entry_of
-from dataclasses import replace
 from durarepo.core.entries import FileType
 from durarepo.core.errors import StoreError
 disk = os.fsencode(sys.argv[1]) + b"/disk"
 os.mkdir(disk)
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "none", disk], check=True)
 top = entry_of(disk)
-file = replace(top, name=b"x", type=FileType.FILE, size=3 << 20)
+file = top._replace(name=b"x", type=FileType.FILE, size=3 << 20)
 result = {}
 for name, pieces in (("large", [b"a" * (3 << 20)]), ("many", [b"a" * 4096] * 768)):
     try:
@@ -486,7 +485,7 @@ def test_a_kill_in_the_middle_of_a_file_leaves_nothing_at_the_destination(place:
             yield b"half"
             os.kill(os.getpid(), signal.SIGKILL)
 
-        builder.add_file(replace(entry_of(place), type=FileType.FILE, size=8), pieces())
+        builder.add_file(entry_of(place)._replace(type=FileType.FILE, size=8), pieces())
         os._exit(0)
 
     assert exit_of(child) == -signal.SIGKILL
@@ -502,16 +501,15 @@ def test_a_small_file_costs_six_system_calls(place: bytes) -> None:
     script = """
 import json, os, sys
 from test_scratch_tools import begin, entry_of
-from dataclasses import replace
 from durarepo.core.entries import FileType
 here = os.fsencode(sys.argv[1])
 top = entry_of(here)
-file = replace(top, type=FileType.FILE, size=3, uid=1234, gid=1234)
+file = top._replace(type=FileType.FILE, size=3, uid=1234, gid=1234)
 builder = begin(here + b"/out")
 builder.enter_root(b"/r", top)
 os.access("first mark", 0)
 for number in range(100):
-    builder.add_file(replace(file, name=b"%d" % number), [b"abc"])
+    builder.add_file(file._replace(name=b"%d" % number), [b"abc"])
 os.access("second mark", 0)
 builder.abandon()
 print("{}")

@@ -1,7 +1,6 @@
 """Directories: what an entry, a content list, a leaf and a node may say, and where leaves end."""
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -443,11 +442,11 @@ def test_owners_that_differ_in_one_part_are_encoded_apart() -> None:
     """What is alike for most entries is kept from one to the next."""
     base = entry(uid=1, gid=2, user=b"u", group=b"g")
     others = [
-        replace(base, uid=3),
-        replace(base, gid=3),
-        replace(base, user=None),
-        replace(base, group=None),
-        replace(base, user=b"g", group=b"u"),
+        base._replace(uid=3),
+        base._replace(gid=3),
+        base._replace(user=None),
+        base._replace(group=None),
+        base._replace(user=b"g", group=b"u"),
         base,
     ]
 
