@@ -110,13 +110,10 @@ class Scan:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
-        # In parts, so that what only seems to be something is confirmed in one part alone.
-        for at in range(0, len(data), WINDOW_BYTES):
-            part = data[at : at + WINDOW_BYTES]
-            self._pieces.append(part)
-            self._pending += len(part)
-            if self._pending >= WINDOW_BYTES:
-                self._look(is_last=False)
+        self._pieces.append(data)
+        self._pending += len(data)
+        if self._pending >= WINDOW_BYTES:
+            self._look(is_last=False)
 
     def feed_hole(self, length: int) -> None:
         """Take a hole of zeros; nothing can match across more than the overlap of them."""
@@ -141,8 +138,7 @@ class Scan:
         """Return what is found in a file that is in memory."""
         self._look_at_start(data)
         if self._engine.sees_wide(data):
-            for at in range(0, len(data), WINDOW_BYTES):
-                self._look_wide(data[max(0, at - OVERLAP_BYTES) : at + WINDOW_BYTES])
+            self._look_wide_in_parts(data)
         self._confirm_all(data, start=0, stop=len(data))
         return self._findings()
 
@@ -155,7 +151,7 @@ class Scan:
             self._look_at_start(window)
         stop = len(window) if is_last else max(self._owned, len(window) - _OWN_BYTES)
         if self._engine.sees_wide(window):
-            self._look_wide(window)
+            self._look_wide_in_parts(window)
         self._confirm_all(window, start=self._owned, stop=stop)
         keep = max(0, len(window) - OVERLAP_BYTES)
         self._base += keep
@@ -193,6 +189,10 @@ class Scan:
                 self._bodies.add(rule.id)
                 return
             match = self._rules.first_match(number, window, start=match.end(), stop=stop)
+
+    def _look_wide_in_parts(self, window: bytes) -> None:
+        for at in range(0, len(window), WINDOW_BYTES):
+            self._look_wide(window[max(0, at - OVERLAP_BYTES) : at + WINDOW_BYTES])
 
     def _look_wide(self, window: bytes) -> None:
         if not may_be_wide(window):
