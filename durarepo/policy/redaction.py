@@ -5,24 +5,32 @@ out with certainty is refused, and the caller leaves the file out. A value is ne
 Source: spec/exclusion.md 5. Start at `redact`, or `LineRedactor` for text of any length.
 """
 
-import json
+import codecs
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from durarepo.policy.contentrules import ContentRules, Span
+from durarepo.policy.contentrules import ContentRules, Span, may_be_wide, narrowed
+from durarepo.policy.documents import (
+    Document,
+    is_only_leaves_changed,
+    iter_stated,
+    parse_document,
+)
 from durarepo.policy.forms import Form, Profile, Syntax
-from durarepo.policy.leaves import Leaf, iter_leaves
+from durarepo.policy.leaves import Leaf, NestingError, unescaped, xml_leaves
+from durarepo.policy.lineleaves import line_leaves
+from durarepo.policy.loose import has_loose_secret, inner_spans
+from durarepo.policy.named import (
+    RULE_ASSIGNED,
+    RULE_LOGIN,
+    RULE_STORE,
+    NamedValues,
+)
 from durarepo.policy.rules import Rule, Word
 from durarepo.policy.scanning import Engine, find_spans
-from durarepo.policy.values import (
-    ASSIGNED_LEAST,
-    is_assigned_secret,
-    is_drawn,
-    is_set,
-    says_secret,
-)
+from durarepo.policy.tokenleaves import Tokens, token_leaves
+from durarepo.policy.values import is_drawn, is_set
 
 STRUCTURED_RULES = (
     Rule(
@@ -46,17 +54,7 @@ STRUCTURED_RULES = (
 )
 """Rules that need the form of the file; they have no pattern."""
 
-RULE_ASSIGNED = "assigned"
-RULE_LOGIN, RULE_STORE, RULE_KUBERNETES = (one.id for one in STRUCTURED_RULES)
-
 _NUMBER_OF_TRIES = 2
-_AROUND_LOGINS = frozenset(
-    {b"env", b"environment", b"headers", b"http_headers", b"env_http_headers", b"secrets"}
-    | {b"credentials", b"api-key", b"api_key", b"apikey", b"apikeys", b"api_keys", b"tokens"}
-)
-_AUTH_NAMES = frozenset(
-    {b"auth", b"_auth", b"npmauthident", b"identitytoken", b"registrytoken", b"id-token"}
-)
 _IN_LOGINS = (
     re.compile(rb"://[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{3,400})@[A-Za-z0-9\[_]"),
     re.compile(rb"://(?P<secret>[A-Za-z0-9_.~-]{20,400})@[A-Za-z0-9\[_]"),
@@ -65,7 +63,13 @@ _IN_LOGINS = (
 _SECRET_KIND = re.compile(
     rb"(?m)^[ \t-]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\""
 )
-_SECRET_PARTS = frozenset({b"data", b"stringData"})
+_LONG_VALUE = 1024
+"""So much of a value of several lines is looked at; they may stand in each other."""
+
+_JOINED = re.compile(rb"\\\r?\n[ \t]*")
+_SAID = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"auth", b"cookie", b"bearer")
+_ESCAPED_LETTER = re.compile(rb"\\u00(?:[46][1-9a-fA-F]|[57][0-9aA])")
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +114,44 @@ def redact(
     """
     if form.syntax is Syntax.OTHER:
         return Refusal(min(found)) if found else None
+    if form.is_configuration and _is_wide(data, engine):
+        return _judged_wide(data, form, rules, engine)
     if not found and not _may_hold_names(data, form, engine):
         return None
-    done = _taken_out(data, form, rules, engine)
+    form = _certain_form(data, form)
+    try:
+        done = _taken_out(data, form, rules, engine)
+    except NestingError:
+        return Refusal(min(found, default=RULE_ASSIGNED))
     if isinstance(done, Redacted) and not _is_same_shape(data, done.data, form.syntax):
         return Refusal(done.rules[0])
     return done
+
+
+def _is_wide(data: bytes, engine: Engine) -> bool:
+    return b"\0" in data and (
+        data.startswith(_WIDE_MARKS) or (engine.sees_wide(data) and may_be_wide(data))
+    )
+
+
+def _judged_wide(
+    data: bytes, form: Form, rules: ContentRules, engine: Engine
+) -> Redacted | Refusal | None:
+    """Judge what settings in UTF-16 say; a value in them is not taken out, so they go."""
+    if data.startswith(_WIDE_MARKS):
+        said = data.decode("utf-16", "replace").encode()
+    else:
+        said = narrowed(data)
+    done = redact(said.replace(b"\0", b""), form, rules, engine, found=frozenset())
+    return Refusal(done.rules[0]) if isinstance(done, Redacted) else done
+
+
+def _certain_form(data: bytes, form: Form) -> Form:
+    """Return the form of a file; what is named like settings in lines can be JSON all the same."""
+    if form.syntax is Syntax.LINES and data.lstrip()[:1] in (b"{", b"["):
+        as_json = replace(form, syntax=Syntax.JSON)
+        return as_json if parse_document(data, Syntax.JSON) is not None else form
+    return form
 
 
 def _taken_out(
@@ -138,7 +174,15 @@ def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
     """Return whether names may say that a value is secret; nearly no file has such."""
     if form.profile in (Profile.LOGIN, Profile.STORE):
         return True
-    return b"Secret" in data or bool(engine.configuration_candidates(data))
+    if b"Secret" in data or engine.configuration_candidates(data):
+        return True
+    if b"\\u00" in data and _ESCAPED_LETTER.search(data):
+        return True
+    # What the probes ask for stands on one line; a value may stand elsewhere.
+    if form.syntax is Syntax.JSON and b"alue" not in data:
+        return False
+    lowered = data.lower()
+    return any(word in lowered for word in _SAID)
 
 
 def _found(
@@ -146,11 +190,11 @@ def _found(
 ) -> Sequence[Span] | Refusal:
     spans = find_spans(data, rules, engine)
     if form.is_configuration:
-        secrets = _secret_leaves(data, form, engine)
-        for leaf, rule in secrets:
-            if not leaf.is_plain or form.profile is Profile.STORE:
-                return Refusal(RULE_STORE if form.profile is Profile.STORE else rule)
-            spans.append(Span(leaf.start, leaf.stop, rule))
+        spans += [Span(start, stop, RULE_ASSIGNED) for start, stop in inner_spans(data)]
+        named = _named_spans(data, form)
+        if isinstance(named, Refusal):
+            return named
+        spans += named
     if form.profile is Profile.STORE and spans:
         return Refusal(RULE_STORE)
     if form.profile is Profile.LOGIN:
@@ -172,31 +216,49 @@ def _may_be(match: re.Match[bytes]) -> bool:
     return has_password or is_drawn(match["secret"])
 
 
-def _secret_leaves(data: bytes, form: Form, engine: Engine) -> list[tuple[Leaf, str]]:
+def _named_spans(data: bytes, form: Form) -> list[Span] | Refusal:
+    """Return where values stand whose names say secret; refuse what cannot be located."""
     is_kubernetes = b"Secret" in data and _SECRET_KIND.search(data) is not None
-    is_known = form.profile in (Profile.LOGIN, Profile.STORE)
-    if not (is_known or is_kubernetes or engine.configuration_candidates(data)):
+    values = NamedValues.of(form, is_kubernetes=is_kubernetes)
+    document = parse_document(data, form.syntax)
+    stated = _stated_rule(document, values) if document is not None else None
+    if document is not None and stated is None:
         return []
-    found: list[tuple[Leaf, str]] = []
-    least = 0 if is_known or is_kubernetes else ASSIGNED_LEAST
-    for leaf in iter_leaves(data, form.syntax, least=least):
-        value = data[leaf.start : leaf.stop].strip()
-        if is_kubernetes and _SECRET_PARTS.intersection(leaf.above) and is_set(value):
-            found.append((leaf, RULE_KUBERNETES))
-        elif is_known and _is_login(leaf, value):
-            found.append((leaf, RULE_LOGIN))
-        elif says_secret(leaf.name) and is_assigned_secret(value):
-            found.append((leaf, RULE_ASSIGNED))
-    return found
+    spans: list[Span] = []
+    for leaf in _leaves(data, form.syntax, least=values.least):
+        rule = values.rule_of(unescaped(leaf.name), leaf.above, _value_of(data, leaf))
+        if rule is not None:
+            if not leaf.is_plain:
+                return Refusal(rule)
+            spans.append(Span(leaf.start, leaf.stop, rule))
+    if not spans and stated is not None:
+        return Refusal(stated)
+    if not spans and document is None and has_loose_secret(data):
+        return Refusal(RULE_ASSIGNED)
+    return spans
 
 
-def _is_login(leaf: Leaf, value: bytes) -> bool:
-    if not is_set(value):
-        return False
-    if says_secret(leaf.name) or leaf.name.rpartition(b":")[2].lower() in _AUTH_NAMES:
-        return b" " not in value or is_drawn(value)
-    around = {name.lower() for name in leaf.above} & _AROUND_LOGINS
-    return bool(around) and is_assigned_secret(value)
+def _stated_rule(document: Document, values: NamedValues) -> str | None:
+    """Return the rule by which a text of a document is a secret, or None."""
+    for one in iter_stated(document, least=values.least):
+        rule = values.rule_of(one.name, one.above, one.value)
+        if rule is not None:
+            return rule
+    return None
+
+
+def _leaves(data: bytes, syntax: Syntax, *, least: int) -> Iterator[Leaf]:
+    if syntax is Syntax.XML:
+        return xml_leaves(data)
+    if syntax is Syntax.LINES:
+        return line_leaves(data)
+    tokens = Tokens.TOML if syntax is Syntax.TOML else Tokens.JSON
+    return token_leaves(data, 0, len(data), tokens=tokens, least=least)
+
+
+def _value_of(data: bytes, leaf: Leaf) -> bytes:
+    value = data[leaf.start : leaf.stop]
+    return unescaped(value) if leaf.is_plain else _JOINED.sub(b"", value[:_LONG_VALUE])
 
 
 def _merged(spans: list[Span]) -> list[Span]:
@@ -221,43 +283,11 @@ def _without(data: bytes, spans: Sequence[Span]) -> bytes:
 
 def _is_same_shape(before: bytes, after: bytes, syntax: Syntax) -> bool:
     """Return whether a real parser, where there is one, sees only text leaves changed."""
-    if syntax is Syntax.JSON:
-        return _only_leaves(_parsed_json(before), _parsed_json(after))
-    if syntax is Syntax.TOML:
-        return _only_leaves(_parsed_toml(before), _parsed_toml(after))
-    return before.count(b"\n") == after.count(b"\n")
-
-
-def _parsed_json(data: bytes) -> object:
-    try:
-        parsed: object = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return parsed
-
-
-def _parsed_toml(data: bytes) -> object:
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError):
-        return None
-
-
-def _only_leaves(before: object, after: object) -> bool:
-    pending = [(before, after)]
-    while pending:
-        one, two = pending.pop()
-        if isinstance(one, dict) and isinstance(two, dict):
-            if list(one) != list(two):
-                return False
-            pending += [(one[key], two[key]) for key in one]
-        elif isinstance(one, list) and isinstance(two, list):
-            if len(one) != len(two):
-                return False
-            pending += zip(one, two, strict=True)
-        elif one != two and not (isinstance(two, str) and "withheld(" in two):
-            return False
-    return True
+    one = parse_document(before, syntax)
+    if one is None:
+        return before.count(b"\n") == after.count(b"\n")
+    two = parse_document(after, syntax)
+    return two is not None and is_only_leaves_changed(one, two)
 
 
 class LineRedactor:

@@ -149,14 +149,17 @@ _NOT_SECRET_LAST = frozenset(
 _PUBLIC_WORDS = frozenset({"public", "pub", "csrf", "xsrf", "nonce", "primary", "foreign", "sort"})
 
 
-@lru_cache(4096)
 def says_secret(name: bytes) -> bool:
     """Return whether a name, split into its words, says that its value is secret.
 
     ``OPENAI_API_KEY``, ``botToken`` and ``spring.datasource.password`` do; ``tokenizer``,
     ``max_tokens``, ``api_key_env`` and ``public_key`` do not.
     """
-    tail = name[-80:]
+    return _tail_says_secret(name[-80:])
+
+
+@lru_cache(4096)
+def _tail_says_secret(tail: bytes) -> bool:
     words = [one.decode("ascii", "replace").lower() for one in _WORDS.findall(tail)]
     while words and words[-1].isdigit():
         words.pop()
