@@ -25,6 +25,9 @@ VALUE_NAMES = frozenset({b"value", b"val", b"parametervalue"})
 OPTION = re.compile(rb"--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?:=(?P<value>.+))?\Z", re.DOTALL)
 
 
+_HEXADECIMAL_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+
+
 class NestingError(Exception):
     """A file nests deeper than `NESTING_MOST` levels."""
 
@@ -44,11 +47,11 @@ class Leaf:
 
 
 def unescaped(text: bytes) -> bytes:
-    """Return what a string says that may hold escapes; as it stands if they are no JSON."""
+    """Return what a string says that may hold escapes; as it stands if nobody knows them."""
     if b"\\" not in text:
         return text
     try:
-        said: object = json.loads(b'"%s"' % text)
+        said: object = json.loads(b'"%s"' % _HEXADECIMAL_ESCAPE.sub(rb"\\u00\1", text))
     except ValueError:
         return text
     return said.encode("utf-8", "surrogatepass") if isinstance(said, str) else text
@@ -59,7 +62,7 @@ def unescaped(text: bytes) -> bytes:
 _ELEMENT = re.compile(rb"<(?P<name>[A-Za-z_][\w.:-]*)(?:\s[^<>]*)?>(?P<value>[^<>]+)</")
 _CDATA = re.compile(rb"<(?P<name>[A-Za-z_][\w.:-]*)(?:\s[^<>]*)?>\s*<!\[CDATA\[")
 _NAMED = re.compile(
-    rb"<(?P<tag>key|name)>(?P<name>[^<>]+)</(?P=tag)>\s*<(?:string|value)>(?P<value>[^<>]+)</"
+    rb"<(?P<tag>key|name)>(?P<name>[^<>]+)</(?P=tag)>\s*<(?:string|value|data)>\s*(?P<value>[^<>]+)</"
 )
 _TAG = re.compile(rb"<[A-Za-z_][^<>]*>")
 _ATTRIBUTE = re.compile(

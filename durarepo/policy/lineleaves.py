@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from durarepo.policy.leaves import BOM, NESTING_MOST, PAIR_NAMES, VALUE_NAMES, Leaf, NestingError
+from durarepo.policy.leaves import (
+    BOM,
+    NESTING_MOST,
+    OPTION,
+    PAIR_NAMES,
+    VALUE_NAMES,
+    Leaf,
+    NestingError,
+    unescaped,
+)
 from durarepo.policy.tokenleaves import Tokens, token_leaves
 from durarepo.policy.values import says_secret
 
@@ -20,8 +29,14 @@ _LINE = re.compile(
     rb"(?:=>?|:(?=[ \t\r\n]|\Z)|:=)[ \t]*(?P<value>[^\r\n]*)"
 )
 _PROPERTY = re.compile(
-    rb"[ \t]*+(?P<name>[A-Za-z0-9_.-]++)(?P<between>[ \t]*+[:=]|[ \t])[ \t]*+(?P<value>[^\r\n]*)"
+    rb"[ \t]*+(?P<name>[A-Za-z0-9_.\\-]++)(?P<between>[ \t]*+[:=]|[ \t])[ \t]*+(?P<value>[^\r\n]*)"
 )
+_QUOTED = re.compile(
+    rb"(?P<indent>[ \t]*+)(?P<item>(?:- +)*+)\"(?P<name>[^\"\r\n]*+)\"[ \t]*+[:=]"
+    rb"[ \t]*+(?P<value>[^\r\n]*)"
+)
+"""A name that escapes may stand in."""
+
 _ITEM = re.compile(rb"(?P<indent>[ \t]*+)(?:- +)*+(?P<value>[^\r\n]+)")
 _SECTION = re.compile(rb"[ \t]*+\[++(?P<name>[^\]\r\n]*+)\]++[ \t]*+(?P<rest>[^\r\n]*)")
 _WORD = re.compile(rb'"[^"]*"|[^\s."]+')
@@ -47,7 +62,7 @@ class _Lines:
 
     ``open`` are the names that enclose, each with its indentation and the names above it;
     ``pending`` is a name whose value may stand on the next line; ``joined`` is a value that a
-    backslash carries on to the next one.
+    backslash carries on to the next one; ``option`` is an item that names the next one.
     """
 
     section: tuple[bytes, ...] = ()
@@ -55,6 +70,7 @@ class _Lines:
     blocks: list[_Block] = field(default_factory=list)
     pending: tuple[int, bytes] | None = None
     joined: Leaf | None = None
+    option: bytes = b""
     pair: bytes = b""
     value: Leaf | None = None
 
@@ -94,6 +110,16 @@ def line_leaves(data: bytes) -> Iterator[Leaf]:
             yield from _of_line(data, at, text, state)
         at += len(line)
     yield from _closed(state, at, -1)
+
+
+def comment_leaves(data: bytes) -> Iterator[Leaf]:
+    """Yield the leaves of lines that a ``#`` switches off."""
+    at = 0
+    for line in data.splitlines(keepends=True) if b"#" in data else ():
+        comment = _COMMENT.match(line)
+        if comment is not None:
+            yield from _of_comment(data, at + comment.end(), line[comment.end() :].rstrip())
+        at += len(line)
 
 
 def _closed(state: _Lines, at: int, indent: int) -> Iterator[Leaf]:
@@ -138,7 +164,7 @@ def _of_statement(data: bytes, at: int, line: bytes, state: _Lines) -> Iterator[
     groups = match.groupdict(b"")
     indent = len(groups.get("indent", b"")) + len(groups.get("item", b""))
     name, start, value = groups["name"].strip(), at + match.start("value"), groups["value"]
-    state.pending = None
+    state.pending, state.option = None, b""
     if groups.get("item"):
         state.pair, state.value = b"", None
     marks = _MARKS.match(value)
@@ -158,8 +184,12 @@ def _of_statement(data: bytes, at: int, line: bytes, state: _Lines) -> Iterator[
 
 def _found(line: bytes) -> re.Match[bytes] | None:
     """Return the name and the value of a line; the reading in which the name says secret wins."""
+    if b"\\" in line:
+        quoted = _QUOTED.match(line)
+        if quoted is not None:
+            return quoted
     match, other = _LINE.match(line), _PROPERTY.match(line)
-    if other is None or not says_secret(other["name"]):
+    if other is None or not says_secret(unescaped(other["name"])):
         return match
     value = other["value"]
     if not other["between"].strip() and b" " in value and not value.startswith(_QUOTES):
@@ -172,9 +202,8 @@ def _found(line: bytes) -> re.Match[bytes] | None:
 def _valued(data: bytes, leaf: Leaf, state: _Lines) -> Iterator[Leaf]:
     value = data[leaf.start : leaf.stop]
     if value.startswith(_FLOW):
-        for one in token_leaves(data, leaf.start, leaf.stop, tokens=Tokens.FLOW):
-            above = (*leaf.above, leaf.name, *one.above)
-            yield Leaf(one.name or leaf.name, above, one.start, one.stop, one.is_plain)
+        above = (*leaf.above, leaf.name)
+        yield from _flow(data, leaf.start, leaf.stop, above, state)
         return
     if value.endswith(b"\\") and not value.startswith((b'"', b"'")):
         state.joined = leaf
@@ -216,19 +245,36 @@ def _unnamed(data: bytes, at: int, line: bytes, state: _Lines) -> Iterator[Leaf]
     indent = item.start("value")
     is_item = indent > len(item["indent"])
     if data[start : start + 1] in _FLOW:
-        above = state.above(indent)
-        for one in token_leaves(data, start, stop, tokens=Tokens.FLOW):
-            yield Leaf(one.name, (*above, *one.above), one.start, one.stop, one.is_plain)
+        yield from _flow(data, start, stop, state.above(indent), state)
         return
     pending, state.pending = state.pending, None
+    option, state.option = state.option, b""
     marks = _MARKS.match(data[start:stop])
     start += marks.end() if marks is not None else 0
     span = _unquoted(data[start:stop], start)
-    if is_item:
+    state.option = _option_in(data[slice(*span)])
+    if option or is_item:
         above = state.above(len(item["indent"]) + 1)
-        yield Leaf(above[-1] if above else b"", above, *span)
+        yield Leaf(option or (above[-1] if above else b""), above, *span)
     elif pending is not None and indent > pending[0]:
         yield Leaf(pending[1], state.above(pending[0]), *span)
+
+
+def _flow(
+    data: bytes, start: int, stop: int, above: tuple[bytes, ...], state: _Lines
+) -> Iterator[Leaf]:
+    """Yield the leaves of a flow value, as far as it stands on one line."""
+    state.option = b""
+    for leaf in token_leaves(data, start, stop, tokens=Tokens.FLOW):
+        name = leaf.name or (above[-1] if above else b"")
+        state.option = _option_in(data[leaf.start : leaf.stop])
+        yield Leaf(name, (*above, *leaf.above), leaf.start, leaf.stop, leaf.is_plain)
+
+
+def _option_in(value: bytes) -> bytes:
+    """Return the name of an option that its value follows, or nothing."""
+    match = OPTION.match(value) if value.startswith(b"-") else None
+    return match["name"] if match is not None and match["value"] is None else b""
 
 
 def _unquoted(value: bytes, start: int) -> tuple[int, int]:

@@ -20,7 +20,9 @@ _LOOSE = re.compile(
     _WORD + rb"(?P<rest>[A-Za-z0-9_]{0,16})[\"'\\]{0,4}\s{0,8}"
     rb"(?:(?:=>|:=|[:=])\s{0,64}(?:[&!][^\s]{1,40}\s{1,8}){0,3}(?:[|>][+-]?[0-9]?\s{1,80})?"
     rb"|,?\s{0,16}[\"'\\]{0,4}(?i:value|val)[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}"
-    rb"|>\s{0,16}(?:<!\[CDATA\[)?\s{0,16}|[\"']?[^<>]{0,80}></?[A-Za-z]{1,12}>\s{0,80}<[A-Za-z]{1,12}>)"
+    rb"|(?<=[\"']),\s{0,16}(?=[\"'])|(?<=[ \t])(?=[\"'])"
+    rb"|>\s{0,16}(?:<!\[CDATA\[)?\s{0,16}|[^<>]{0,80}>\s{0,80}<[A-Za-z]{1,12}>\s{0,16}"
+    rb"|</[A-Za-z]{1,12}>[^\0]{0,200}?<(?:value|string|data)>\s{0,16})"
     rb"[\"'\\]{0,4}(?P<value>[^\s\"'<>,;{}\[\]\\]{16,512})"
 )
 _CONNECTION = re.compile(
@@ -30,6 +32,15 @@ _CONNECTION = re.compile(
 _SERVER = re.compile(
     rb"(?i)(?<![A-Za-z])(?:server|data source|host|addr|address|network address|endpoint"
     rb"|accountname|user id|uid|user|username|initial catalog|database|dbname)[ \t]{0,4}=[^=]"
+)
+_EMBEDDED = re.compile(
+    rb"(?P<name>[A-Za-z0-9_.-]{2,80})\\{1,7}\"[ \t]{0,8}:[ \t]{0,8}\\{1,7}\""
+    rb"(?P<secret>[^\\\"\s]{16,4000})\\{1,7}\""
+)
+"""A member of JSON within a string of JSON."""
+
+_SLASHED_URL = re.compile(
+    rb":\\/\\/[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{6,200})@[A-Za-z0-9\[_$]"
 )
 _OPTION = re.compile(
     rb"(?<![A-Za-z0-9_-])--?(?P<name>[A-Za-z][A-Za-z0-9_-]{0,60})[ =][\"']?"
@@ -44,11 +55,14 @@ _CONNECTION_REACH = 300
 
 
 def inner_spans(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where secrets stand in connection strings and command lines."""
+    """Yield where secrets stand in connection strings, URLs, command lines and inner JSON."""
     for match in _CONNECTION.finditer(data):
         if is_password(match["secret"]) and _is_in_connection(match):
             yield match.span("secret")
-    for match in _OPTION.finditer(data):
+    for match in _SLASHED_URL.finditer(data) if b":\\/" in data else ():
+        if is_password(match["secret"]):
+            yield match.span("secret")
+    for match in (*_OPTION.finditer(data), *_EMBEDDED.finditer(data)):
         if says_secret(match["name"]) and is_assigned_secret(match["secret"]):
             yield match.span("secret")
 

@@ -26,7 +26,11 @@ _AROUND_LOGINS = frozenset(
     {b"env", b"environment", b"headers", b"http_headers", b"env_http_headers", b"secrets"}
     | {b"credentials", b"api-key", b"api_key", b"apikey", b"apikeys", b"api_keys", b"tokens"}
 )
-_AROUND_COOKIES = frozenset({b"cookies"})
+_AROUND_SECRETS = frozenset(
+    {b"cookies", b"secrets", b"credentials", b"passwords", b"api-keys", b"api_keys", b"apikeys"}
+)
+"""What directly stands in such is one of them, under any name."""
+
 _AUTH_NAMES = frozenset(
     {b"auth", b"_auth", b"npmauthident", b"identitytoken", b"registrytoken", b"id-token"}
 )
@@ -66,14 +70,9 @@ class NamedValues:
             return RULE_LOGIN
         if len(value) < ASSIGNED_LEAST:
             return None
-        if says_secret(name) or _is_cookie(name, above):
+        if says_secret(name) or (above and above[-1].lower() in _AROUND_SECRETS):
             return RULE_ASSIGNED if is_assigned_secret(value) else None
         return None
-
-
-def _is_cookie(name: bytes, above: tuple[bytes, ...]) -> bool:
-    """Return whether a value is that of a cookie: such stand in a list, under any name."""
-    return bool(above) and above[-1].lower() in _AROUND_COOKIES and bool(name)
 
 
 def _is_login(name: bytes, above: tuple[bytes, ...], value: bytes) -> bool:

@@ -9,6 +9,7 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from durarepo.policy.contentrules import ContentRules, Span, may_be_wide, narrowed
 from durarepo.policy.documents import (
@@ -19,7 +20,7 @@ from durarepo.policy.documents import (
 )
 from durarepo.policy.forms import Form, Profile, Syntax
 from durarepo.policy.leaves import Leaf, NestingError, unescaped, xml_leaves
-from durarepo.policy.lineleaves import line_leaves
+from durarepo.policy.lineleaves import comment_leaves, line_leaves
 from durarepo.policy.loose import has_loose_secret, inner_spans
 from durarepo.policy.named import (
     RULE_ASSIGNED,
@@ -56,8 +57,10 @@ STRUCTURED_RULES = (
 
 _NUMBER_OF_TRIES = 2
 _IN_LOGINS = (
-    re.compile(rb"://[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{3,400})@[A-Za-z0-9\[_]"),
-    re.compile(rb"://(?P<secret>[A-Za-z0-9_.~-]{20,400})@[A-Za-z0-9\[_]"),
+    re.compile(
+        rb":(?:\\?/){2}[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{3,400})@[A-Za-z0-9\[_]"
+    ),
+    re.compile(rb":(?:\\?/){2}(?P<secret>[A-Za-z0-9_.~-]{20,400})@[A-Za-z0-9\[_]"),
     re.compile(rb"(?i:\b(?:basic|bearer|token)) (?P<secret>[A-Za-z0-9+/=._~-]{12,4000})"),
 )
 _SECRET_KIND = re.compile(
@@ -67,8 +70,14 @@ _LONG_VALUE = 1024
 """So much of a value of several lines is looked at; they may stand in each other."""
 
 _JOINED = re.compile(rb"\\\r?\n[ \t]*")
-_SAID = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"auth", b"cookie", b"bearer")
-_ESCAPED_LETTER = re.compile(rb"\\u00(?:[46][1-9a-fA-F]|[57][0-9aA])")
+_SAID = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"auth", b"cookie", b"pat")
+_ELSEWHERE = (
+    *(b"alue", b'\\"', b":\\/", b":\n", b":\r", b"assword=", b"ASSWORD=", b"wd=", b"Key="),
+    *(b'at"', b'AT"', b'earer"'),
+)
+"""One of these stands in every JSON file that says secret in another way than probes ask for."""
+
+_ESCAPED_LETTER = re.compile(rb"\\(?:u00|x)(?:[46][1-9a-fA-F]|[57][0-9aA])")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -176,13 +185,13 @@ def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
         return True
     if b"Secret" in data or engine.configuration_candidates(data):
         return True
-    if b"\\u00" in data and _ESCAPED_LETTER.search(data):
+    if b":\\/\\/" in data or (b"\\" in data and _ESCAPED_LETTER.search(data)):
         return True
-    # What the probes ask for stands on one line; a value may stand elsewhere.
-    if form.syntax is Syntax.JSON and b"alue" not in data:
+    # What the probes ask for is a name with its value on one line; a value may stand elsewhere.
+    if form.syntax is Syntax.JSON and not any(mark in data for mark in _ELSEWHERE):
         return False
     lowered = data.lower()
-    return any(word in lowered for word in _SAID)
+    return any(word in lowered for word in (*_SAID, b"bearer"))
 
 
 def _found(
@@ -212,7 +221,7 @@ def _logins_in(data: bytes) -> Iterator[Span]:
 
 def _may_be(match: re.Match[bytes]) -> bool:
     """Return whether a match is a login: a user name alone, as in a URL, is none."""
-    has_password = match[0].count(b":") > 1 or not match[0].startswith(b"://")
+    has_password = match[0].count(b":") > 1 or not match[0].startswith(b":")
     return has_password or is_drawn(match["secret"])
 
 
@@ -222,10 +231,9 @@ def _named_spans(data: bytes, form: Form) -> list[Span] | Refusal:
     values = NamedValues.of(form, is_kubernetes=is_kubernetes)
     document = parse_document(data, form.syntax)
     stated = _stated_rule(document, values) if document is not None else None
-    if document is not None and stated is None:
-        return []
+    is_clear = document is not None and stated is None
     spans: list[Span] = []
-    for leaf in _leaves(data, form.syntax, least=values.least):
+    for leaf in _leaves(data, form.syntax, least=values.least, only_comments=is_clear):
         rule = values.rule_of(unescaped(leaf.name), leaf.above, _value_of(data, leaf))
         if rule is not None:
             if not leaf.is_plain:
@@ -247,13 +255,17 @@ def _stated_rule(document: Document, values: NamedValues) -> str | None:
     return None
 
 
-def _leaves(data: bytes, syntax: Syntax, *, least: int) -> Iterator[Leaf]:
+def _leaves(data: bytes, syntax: Syntax, *, least: int, only_comments: bool) -> Iterator[Leaf]:
+    if only_comments:
+        return comment_leaves(data) if syntax is Syntax.TOML else iter(())
     if syntax is Syntax.XML:
         return xml_leaves(data)
     if syntax is Syntax.LINES:
         return line_leaves(data)
-    tokens = Tokens.TOML if syntax is Syntax.TOML else Tokens.JSON
-    return token_leaves(data, 0, len(data), tokens=tokens, least=least)
+    if syntax is Syntax.TOML:
+        named = token_leaves(data, 0, len(data), tokens=Tokens.TOML, least=least)
+        return chain(named, comment_leaves(data))
+    return token_leaves(data, 0, len(data), tokens=Tokens.JSON, least=least)
 
 
 def _value_of(data: bytes, leaf: Leaf) -> bytes:

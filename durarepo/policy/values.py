@@ -129,6 +129,8 @@ _SECRET_WORDS = frozenset(
         "clientsecret",
         "pat",
         "cleartextpassword",
+        "requirepass",
+        "masterauth",
     }
 )
 _KEY_BEFORE = frozenset(
