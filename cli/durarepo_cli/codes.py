@@ -29,6 +29,11 @@ PAGES = {
         "its date is none, or more than 90 days off",
         "write the date as YYYY-MM-DD, at most 90 days from now",
     ),
+    "config.ca": Page(
+        "no authority for a remote's certificate can be loaded",
+        "the CA file holds none, or this system has none",
+        "name a CA file in PEM, or install ca-certificates",
+    ),
     "config.destination": Page(
         "the destination of a restore cannot be used",
         "it has no name of its own, or the folder above it does not exist",
@@ -69,6 +74,11 @@ PAGES = {
         "no TOML, a value of the wrong type or out of bounds",
         "correct the named key",
     ),
+    "config.mirror": Page(
+        "the settings of durarepo's server cannot be accepted",
+        "mirror.toml, or a file or address that it names, cannot be used",
+        "correct what the message names",
+    ),
     "config.no-root": Page(
         "a stream needs a folder to keep",
         "init was called without --root",
@@ -94,6 +104,11 @@ PAGES = {
         "it holds too many epochs",
         "make a new stream with `durarepo init`",
     ),
+    "config.remote-url": Page(
+        "that is no URL of a remote",
+        "another scheme, a user or password in it, or an odd path",
+        "write https://HOST/PATH/ or file:///DIR",
+    ),
     "config.revoke": Page(
         "that is no revocation",
         "it is not SIGNER@SEQ",
@@ -118,6 +133,11 @@ PAGES = {
         "that is no stream id",
         "ids are lower-case letters, digits and '-', at most 63, not beginning with '-'",
         "choose another id",
+    ),
+    "config.tokens": Page(
+        "a line of the tokens file cannot be accepted",
+        "it is not SCOPE RIGHT SHA256, or a token stands twice",
+        "correct the named line",
     ),
     "config.type": Page(
         "a snapshot cannot be of that type",
@@ -290,9 +310,9 @@ PAGES = {
         "bring its keys folder, or an identity that opens the registry's copy",
     ),
     "keys.not-recipient": Page(
-        "the identity here is no recipient of what is read",
-        "it was retired by a later registry",
-        "use a computer whose identity is a recipient; it can add this one again",
+        "what is to be read is sealed to others than the identity here, and whole",
+        "this identity was retired before it was made, or added after",
+        "use a computer whose identity is a recipient; durarepo log tells what this one opens",
     ),
     "keys.owner": Page(
         "a key file, or a folder that leads to it, belongs to somebody else",
@@ -848,6 +868,46 @@ PAGES = {
         "the signer was revoked before this manifest",
         "its key may have been stolen",
         "use one from before the revocation, or a new one",
+    ),
+    "remote.absent": Page(
+        "the folder of a remote is not there",
+        "its disk is not mounted, or it was never made",
+        "mount the disk, or make the folder",
+    ),
+    "remote.answer": Page(
+        "a remote answered what it should not",
+        "another server, a wrong path in the URL, or one that cannot do it",
+        "check the URL, and what the specification asks of a server",
+    ),
+    "remote.folder": Page(
+        "the folder of a remote cannot be used",
+        "rights, or a failing disk or network file system",
+        "check owner, mode, mount and disk",
+    ),
+    "remote.full": Page(
+        "a remote takes no more",
+        "its disk or quota is full, or it takes only smaller objects",
+        "free space there, or raise quota or limit",
+    ),
+    "remote.no-listing": Page(
+        "a remote does not list what it has",
+        "plain servers do not",
+        "use a remote that does",
+    ),
+    "remote.refused": Page(
+        "a remote refused the credentials",
+        "they are wrong, expired, or of another stream",
+        "check the credentials file and what they allow",
+    ),
+    "remote.tls": Page(
+        "a remote's certificate is not accepted",
+        "it expired, is for another name or of another CA, or somebody stands between",
+        "check certificate, host name and CA file; nothing turns the check off",
+    ),
+    "remote.unreachable": Page(
+        "a remote did not answer in time, though tried several times",
+        "the network or the server is down or overloaded",
+        "check both, then run again",
     ),
     "policy.destination-exists": Page(
         "the destination is there already",

@@ -169,6 +169,18 @@ class LocalDir:
 
     def stat(self, name: ObjectName) -> int | None:
         """Return the size of the object in bytes, or None where there is none."""
+        found = self._found(name)
+        return None if found is None else found.st_size
+
+    def received(self, name: ObjectName) -> int | None:
+        """Return when the object was written, in seconds since 1970, or None where there is none.
+
+        No object is ever touched again, so this is when the store had it.
+        """
+        found = self._found(name)
+        return None if found is None else int(found.st_mtime)
+
+    def _found(self, name: ObjectName) -> os.stat_result | None:
         fan, encoded = _fan_out(name)
         try:
             folder = os.open(fan, _FOLDER, dir_fd=self._root)
@@ -180,14 +192,20 @@ class LocalDir:
             return None
         except OSError as error:
             raise store_error(error, "look at", self._path(name)) from error
-        return found.st_size if stat.S_ISREG(found.st_mode) else None
+        return found if stat.S_ISREG(found.st_mode) else None
 
-    def iter_names(self) -> Iterator[ObjectName]:
-        """Yield each object's name once, in ascending order; foreign files are passed over."""
+    def iter_names(self, *, after: str = "") -> Iterator[ObjectName]:
+        """Yield each object's name once, in ascending order; foreign files are passed over.
+
+        Args:
+            after: only names that come after this one.
+        """
         for fan in self._fans():
+            if fan < after[:2].encode("ascii"):
+                continue
             for found in self._listed(fan):
                 text = os.fsdecode(found)
-                if found[:2] == fan and is_object_name(text):
+                if text > after and found[:2] == fan and is_object_name(text):
                     name = ObjectName(text)
                     if self.stat(name) is not None:
                         yield name

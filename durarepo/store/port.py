@@ -2,14 +2,16 @@
 
 There is no delete and no overwrite, so no caller can ask for one. An object is put whole or
 not at all; putting the same bytes again is fine, other bytes under a taken name are an alarm.
-Source: spec/format.md 8 and 12 (law 4); AICEP 10.5.4. Start at `ObjectStore`.
+A remote is a store to which objects are sent: whole values that can be sent more than once.
+Source: spec/format.md 8 and 12 (law 4); spec/mirror.md; AICEP 10.5.4. Start at `ObjectStore`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from durarepo.core.names import ObjectName
+from durarepo.core.names import Digest, ObjectName
 
 
 class Put(Enum):
@@ -17,6 +19,22 @@ class Put(Enum):
 
     CREATED = "created"
     ALREADY_THERE = "already-there-same"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """The bytes of an object on their way: measured before, and to be read more than once.
+
+    ``pieces`` begins anew with each call and yields ``size`` bytes whose SHA-256 is ``digest``.
+    """
+
+    size: int
+    digest: Digest
+    pieces: Callable[[], Iterator[bytes]]
+
+    def is_named(self, name: ObjectName) -> bool:
+        """Return whether ``name`` is the digest of the bytes, as that of a pack is."""
+        return self.digest.hex() == name
 
 
 class ObjectStore(Protocol):
@@ -60,4 +78,25 @@ class ObjectStore(Protocol):
 
     def iter_names(self) -> Iterator[ObjectName]:
         """Yield each object's name once, in ascending order."""
+        ...
+
+
+class Remote(ObjectStore, Protocol):
+    """A store on another machine, or one that is used like it: its errors are `RemoteError`.
+
+    ``put_new`` holds the whole object in memory; ``send`` does not.
+    """
+
+    def send(self, name: ObjectName, body: Body) -> Put:
+        """Store ``body`` under ``name`` and look at it there, or change nothing.
+
+        On return the remote holds it: size seen, and read back whole where the name is not
+        its digest or where it was there before.
+
+        Raises:
+            IntegrityError: ``object-differs``: other bytes are there, and stay; they may be a
+                torn copy of these.
+            RemoteError: it is not known to be there.
+            ValueError: the body is longer than any object may be.
+        """
         ...

@@ -8,6 +8,7 @@ from durarepo.core import limits
 SPEC = Path(__file__).parents[2] / "spec"
 FORMAT = (SPEC / "format.md").read_text("utf-8")
 INGEST = (SPEC / "ingest.md").read_text("utf-8")
+MIRROR = (SPEC / "mirror.md").read_text("utf-8")
 
 NOT_OF_THE_FORMAT = {
     "KIB",
@@ -56,12 +57,12 @@ ELSEWHERE = {
 """Numbers of the format that stand in its text, and not in the table of section 12."""
 
 
-def table() -> dict[str, int]:
-    """Return the limits of section 12."""
-    section = FORMAT.partition("\n## 12. Limits\n")[2]
+def table() -> dict[str, float]:
+    """Return the limits of section 12, and those of remotes."""
+    sections = FORMAT.partition("\n## 12. Limits\n")[2] + MIRROR.partition("\n## 5. Limits\n")[2]
     return {
-        name: int(value)
-        for name, value in re.findall(r"^\| ([A-Z_0-9]+) \| (\d+) \|$", section, re.M)
+        name: float(value)
+        for name, value in re.findall(r"^\| ([A-Z_0-9]+) \| ([\d.]+) \|$", sections, re.M)
     }
 
 

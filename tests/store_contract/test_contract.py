@@ -5,7 +5,7 @@ A new store gets one line in `_opened`; it may not change a test.
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,26 +13,59 @@ import pytest
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import PACK_MAX_BYTES
 from durarepo.core.names import ObjectName
+from durarepo.store.folder import FolderRemote
+from durarepo.store.https import HttpsRemote
 from durarepo.store.localdir import LocalDir
 from durarepo.store.port import ObjectStore, Put
 from tests.doubles.memory_store import MemoryStore
+from tests.doubles.servers import Server
 
-KINDS = ("localdir", "memory")
+KINDS = ("localdir", "memory", "folder", "mirror", "mirror-digest", "nginx")
+
+
+class Plain:
+    """A server without a listing, with a look at its disk in the place of one."""
+
+    def __init__(self, remote: HttpsRemote, folder: Path) -> None:
+        self._remote, self._folder = remote, folder
+
+    def put_new(self, name: ObjectName, data: bytes | Iterable[bytes]) -> Put:
+        return self._remote.put_new(name, data)
+
+    def read(self, name: ObjectName, offset: int = 0, length: int | None = None) -> bytes:
+        return self._remote.read(name, offset, length)
+
+    def stat(self, name: ObjectName) -> int | None:
+        return self._remote.stat(name)
+
+    def iter_names(self) -> Iterator[ObjectName]:
+        self._folder.mkdir(exist_ok=True)
+        with LocalDir(bytes(self._folder)) as there:
+            yield from there.iter_names()
 
 
 @contextlib.contextmanager
-def _opened(kind: str, folder: Path) -> Iterator[ObjectStore]:
+def _opened(kind: str, folder: Path, server: Server | None) -> Iterator[ObjectStore]:
     if kind == "memory":
         yield MemoryStore()
-        return
-    with LocalDir(bytes(folder / "objects"), create=True) as store:
-        yield store
+    elif kind == "folder":
+        with FolderRemote(bytes(folder)) as remote:
+            yield remote
+    elif server is None:
+        with LocalDir(bytes(folder / "objects"), create=True) as store:
+            yield store
+    else:
+        scope = server.next_scope()
+        with server.remote(scope, trusts_digest=kind == "mirror-digest") as remote:
+            yield Plain(remote, server.objects(scope)) if kind == "nginx" else remote
 
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
     """Give an empty store of each kind."""
-    with _opened(request.param, tmp_path) as opened:
+    kind = request.param.partition("-")[0]
+    server = request.getfixturevalue(kind) if kind in {"mirror", "nginx"} else None
+    with _opened(request.param, tmp_path, server) as opened:
         yield opened
 
 
