@@ -179,7 +179,10 @@ def _of_statement(data: bytes, at: int, line: bytes, state: _Lines) -> Iterator[
         stop = at + len(line)
         state.blocks.append(_Block(Leaf(name, above, stop, stop), indent))
     else:
-        yield from _valued(data, Leaf(name, state.above(indent), start, start + len(value)), state)
+        leaf = Leaf(name, state.above(indent), start, start + len(value))
+        if value.startswith(_QUOTES) and value.find(value[:1], 1) < 0:
+            state.blocks.append(_Block(leaf, indent))
+        yield from _valued(data, leaf, state)
 
 
 def _found(line: bytes) -> re.Match[bytes] | None:

@@ -200,7 +200,7 @@ def _found(
     spans = find_spans(data, rules, engine)
     if form.is_configuration:
         spans += [Span(start, stop, RULE_ASSIGNED) for start, stop in inner_spans(data)]
-        named = _named_spans(data, form)
+        named = _named_spans(data, form, is_last=not spans)
         if isinstance(named, Refusal):
             return named
         spans += named
@@ -225,8 +225,11 @@ def _may_be(match: re.Match[bytes]) -> bool:
     return has_password or is_drawn(match["secret"])
 
 
-def _named_spans(data: bytes, form: Form) -> list[Span] | Refusal:
-    """Return where values stand whose names say secret; refuse what cannot be located."""
+def _named_spans(data: bytes, form: Form, *, is_last: bool) -> list[Span] | Refusal:
+    """Return where values stand whose names say secret; refuse what cannot be located.
+
+    ``is_last`` says that nothing else is there to take out, so what is left would be kept.
+    """
     is_kubernetes = b"Secret" in data and _SECRET_KIND.search(data) is not None
     values = NamedValues.of(form, is_kubernetes=is_kubernetes)
     document = parse_document(data, form.syntax)
@@ -239,11 +242,13 @@ def _named_spans(data: bytes, form: Form) -> list[Span] | Refusal:
             if not leaf.is_plain:
                 return Refusal(rule)
             spans.append(Span(leaf.start, leaf.stop, rule))
-    if not spans and stated is not None:
+    if spans or not is_last:
+        return spans
+    if stated is not None:
         return Refusal(stated)
-    if not spans and document is None and has_loose_secret(data):
+    if document is None and has_loose_secret(data):
         return Refusal(RULE_ASSIGNED)
-    return spans
+    return []
 
 
 def _stated_rule(document: Document, values: NamedValues) -> str | None:

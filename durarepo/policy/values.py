@@ -27,15 +27,18 @@ _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_.\[\]()-]*\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]+\Z")
 _COMMON_PASSWORDS = re.compile(
-    rb"(?i)pass|secret|user|admin|test|demo|sample|guest|root|hunter2|foo|bar\b|baz|qwerty"
-    rb"|letmein|token|passw0rd|p4ss|pwd|key|changeit|s3cr3t|mypass|credential|%[sdv]|\$|<|\{|\*\*"
+    rb"(?i)pass|secret|user|admin|test|demo|sample|guest|root|hunter2|qwerty"
+    rb"|letmein|token|passw0rd|p4ss|changeit|s3cr3t|mypass|credential|%[sdv]|\$|<|\{|\*\*"
 )
+_SHORT_COMMON_PASSWORDS = re.compile(rb"(?i)foo|bar\b|baz|pwd|key")
+"""Three letters, which one in two hundred long passwords holds by chance."""
 
 _DRAWN_BITS = 3.0
 _DRAWN_BITS_STRICT = 3.5
 _HEX_BITS = 2.6
 _PASSWORD_BITS = 2.7
 _PASSWORD_LEAST = 8
+_PASSWORD_LONG = 20
 ASSIGNED_LEAST = 16
 _MANY_WORDS = 3
 
@@ -68,6 +71,8 @@ def is_drawn(value: bytes, *, strict: bool = False) -> bool:
 def is_password(value: bytes) -> bool:
     """Return whether a value looks like a real password, not like the word for one."""
     if len(value) < _PASSWORD_LEAST or is_placeholder(value) or _COMMON_PASSWORDS.search(value):
+        return False
+    if len(value) < _PASSWORD_LONG and _SHORT_COMMON_PASSWORDS.search(value):
         return False
     mixed = _has_digit(value) and _has_letter(value)
     return mixed and bits(value) >= _PASSWORD_BITS

@@ -16,12 +16,13 @@ from durarepo.policy.scanner import HYPERSCAN, RE2
 from tests.policy.cases import Case, lay_out, read_cases
 from tests.policy.fresh import KINDS as FIRST_KINDS
 from tests.policy.fresh import Make
+from tests.policy.fresh_settings import SETTINGS_KINDS
 from tests.policy.fresh_work import MORE_KINDS
 
 TOP = Path(__file__).resolve().parents[2]
 ENGINES = (RE2, HYPERSCAN)
 INSTANCES = 200
-KINDS = FIRST_KINDS | MORE_KINDS
+KINDS = FIRST_KINDS | MORE_KINDS | SETTINGS_KINDS
 GATES = {"clause": 1.0, "anchor": 0.98, "judgement": 0.9}
 
 
