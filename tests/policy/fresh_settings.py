@@ -103,7 +103,7 @@ FORMS = (
     SettingsForm("x.ini", "\ufeff@N=@S\n"),
     SettingsForm("x.ini", "\ufeff[a]\n@N=@S\n"),
     SettingsForm("x.ini", "; @N=@S\n"),
-    SettingsForm("x.ini", "user=me;password=@S\n", is_taken=False),
+    SettingsForm("x.ini", "user=me;password=@S\n"),
     SettingsForm("redis.conf", "requirepass @S\n"),
     SettingsForm("a.conf", "define('DB_PASSWORD', '@S');\n", is_taken=False),
 )
