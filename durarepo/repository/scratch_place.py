@@ -98,11 +98,17 @@ def open_place(destination: bytes, *, protected: Sequence[bytes]) -> Place:
 
 
 def exists_at(folder_fd: int, name: bytes) -> bool:
-    """Return whether ``name`` stands in the open folder; a symlink counts, wherever it points."""
+    """Return whether ``name`` stands in the open folder; a symlink counts, wherever it points.
+
+    Raises:
+        StoreError: it cannot be told.
+    """
     try:
         os.lstat(name, dir_fd=folder_fd)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise store_error(error, f"look for {shown(name)}") from error
     return True
 
 

@@ -150,14 +150,14 @@ def clean_file(
     mode = copy.set_header(_HEADER_ROLLBACK)
     try:
         with closing(_connect(path)) as connection:
-            _bound(connection, os.stat(path).st_size)
+            _bound(connection, copy.size())
             cleaned = clean(connection, name, policy, compact=copy.compact, cells=copy.cells)
             if cleaned.judged.decision is not Decision.EXCLUDE:
                 cleaned = _without_hits_in_pages(cleaned, connection, copy)
     except sqlite3.Error:
         cleaned = Cleaned(judged=_left_out(RULE_UNREADABLE))
     copy.set_header(mode)
-    return CleanedFile(cleaned=cleaned, path=copy.path, size=os.stat(copy.path).st_size)
+    return CleanedFile(cleaned=cleaned, path=copy.path, size=copy.size())
 
 
 def _without_hits_in_pages(
@@ -258,6 +258,13 @@ class _Copy:
         try:
             with open(self.path, "rb", buffering=0) as file:
                 return os.pread(file.fileno(), length, offset)
+        except OSError as error:
+            raise store_error(error, "read the database copy", self.path) from error
+
+    def size(self) -> int:
+        """Return how many bytes it has now."""
+        try:
+            return os.stat(self.path).st_size
         except OSError as error:
             raise store_error(error, "read the database copy", self.path) from error
 

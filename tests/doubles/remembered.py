@@ -17,7 +17,7 @@ from durarepo.repository import chain, chaincheck, openpack, repository, slots
 
 T = TypeVar("T")
 
-_SMALL, _LARGE = 20_000, 300
+_SMALL, _LARGE = 10_000, 300
 """So many outcomes are kept: of a function of short arguments, and of one of whole objects."""
 _CALLERS = (ingest, chain, chaincheck, openpack, repository, slots)
 
@@ -27,7 +27,8 @@ def remembered() -> Iterator[None]:
     """Remember what opening a stanza, checking signatures and ingest come to."""
     with ExitStack() as stack:
         for name in ("open_stanza", "verify_both", "is_weak_signer"):
-            known = remembering(getattr(primitives, name), most=_SMALL)
+            most = _LARGE if name == "verify_both" else _SMALL
+            known = remembering(getattr(primitives, name), most=most)
             stack.enter_context(patch.object(primitives, name, known))
         for name in ("open_registry", "open_manifest"):
             known = remembering(getattr(ingest, name), most=_LARGE)

@@ -349,6 +349,22 @@ def test_a_destination_that_would_be_or_hold_a_missing_root_is_refused(
     assert code_of(create) == "policy.destination-protected"
 
 
+def test_a_destination_that_cannot_be_looked_at_is_a_failure_of_the_store(
+    place: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads of a mistake in the program does not look at the disk that fails."""
+
+    def failing(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(os, "lstat", failing)
+    folder = os.open(place, os.O_PATH)
+
+    with pytest.raises(StoreError):
+        scratch_place.exists_at(folder, b"out")
+    os.close(folder)
+
+
 def test_a_bind_mount_does_not_hide_that_a_place_lies_in_a_root(place: bytes) -> None:
     """A mount shows the inside of a root at a path that passes none of its folders."""
     os.makedirs(place + b"/root/inner")

@@ -1,6 +1,8 @@
 """Cells that are looked at by their page, and those that are not: together they are all."""
 # ruff: noqa: S311, S608 - seeds and statements of a test
 
+import errno
+import os
 import random
 import sqlite3
 import string
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from durarepo.core.errors import StoreError
 from durarepo.policy.decide import ContentPolicy
 from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
@@ -118,6 +121,28 @@ def decision(path: Path, folder: Path, cells: Callable[..., Iterator[bytes]] | N
             patch.setattr(sqliteclean._Copy, "cells", cells)
         done = clean_file(bytes(copy), b"chat.db", POLICY, work=Work(folder))
     return done.cleaned.judged.decision
+
+
+def test_a_copy_that_cannot_be_looked_at_is_a_failure_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails under the work folder must not look like a mistake in the program."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    real, calls = os.stat, list[bytes]()
+
+    def failing(path: bytes) -> os.stat_result:
+        calls.append(path)
+        if len(calls) == turn:
+            raise OSError(errno.EIO, "no")
+        return real(path)
+
+    monkeypatch.setattr(os, "stat", failing)
+    for turn in (1, 2):
+        calls.clear()
+        with pytest.raises(StoreError):
+            clean_file(bytes(tmp_path / "a.db"), b"a.db", POLICY, work=Work(tmp_path))
+        assert len(calls) == turn
 
 
 def every(_: object, connection: sqlite3.Connection, tables: Tables) -> Iterator[bytes]:
