@@ -28,6 +28,7 @@ _MAIN_FILES = (b"", b"-wal", b"-shm")
 _SUM_BYTES = 16
 _COUNT_BYTES = 8
 _PRIMARY_CODE = 0xFF
+_SCANNED_FACT = "scanned:"
 
 Located: TypeAlias = tuple[int, int]
 """Row id of a pack, and number of the chunk within it."""
@@ -221,6 +222,14 @@ class Catalog:
         """Keep a fact."""
         self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
+    def scanned(self, path: bytes) -> bytes | None:
+        """Return what was noted when a file was scanned, or None."""
+        return self.fact(_SCANNED_FACT + path.hex())
+
+    def keep_scanned(self, path: bytes, noted: bytes) -> None:
+        """Keep what is to be known when a file is scanned again, until `forget_dir`."""
+        self.set_fact(_SCANNED_FACT + path.hex(), noted)
+
     # --- packs and chunks ---
 
     def pack_ids(self) -> dict[ObjectName, int]:
@@ -363,11 +372,15 @@ class Catalog:
         )
 
     def forget_dir(self, path: bytes) -> None:
-        """Forget a directory and all below it."""
+        """Forget a directory and all below it, or what was noted of a file."""
         below = path.rstrip(b"/") + b"/"
+        bounds = (path, below, below[:-1] + b"0")
         self._connection.execute(
-            "DELETE FROM dirs WHERE path = ? OR (path >= ? AND path < ?)",
-            (path, below, below[:-1] + b"0"),
+            "DELETE FROM dirs WHERE path = ? OR (path >= ? AND path < ?)", bounds
+        )
+        self._connection.execute(
+            "DELETE FROM facts WHERE name = ? OR (name >= ? AND name < ?)",
+            [_SCANNED_FACT + one.hex() for one in bounds],
         )
 
     # --- manifests ---

@@ -22,14 +22,16 @@ from durarepo.core.names import FileHash
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Component
 from durarepo.policy.decide import Judged
+from durarepo.policy.remembered import ScanMemory
 from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.exclusion import Exclusion
 from durarepo.repository.largefiles import LargeFiles
+from durarepo.repository.scanmemories import ScanMemories
 from durarepo.repository.storing import Content, Storing
 from durarepo.source.metadata import MetadataReader, Unread
 from durarepo.source.reading import Segment, SmallRead, read_small
-from durarepo.source.sqliteclean import RULE_UNREADABLE, clean_file
+from durarepo.source.sqliteclean import RULE_UNREADABLE, CleanedFile, clean_file
 from durarepo.source.sqlitestate import (
     Damaged,
     DatabaseCopy,
@@ -102,6 +104,7 @@ class FileKeeper:
         work: WorkFolderProtocol,
         object_limit: int,
         exclusion: Exclusion,
+        memories: ScanMemories,
     ) -> None:
         """Prepare.
 
@@ -111,6 +114,7 @@ class FileKeeper:
             work: where database copies are made.
             object_limit: greatest size of a stored object in bytes; every chunk fits into half.
             exclusion: judges all content, attributes and targets of links.
+            memories: know what of databases was scanned before.
         """
         self.exclusion = exclusion
         self._sink = sink
@@ -119,6 +123,7 @@ class FileKeeper:
         self._average_most = 1 << (object_limit // _CHUNKS_IN_OBJECT).bit_length() - 1
         self._cut_key = cut_key
         self._work = work
+        self._memories = memories
         self._judge = exclusion.judge
         self._metadata = MetadataReader()
 
@@ -238,22 +243,20 @@ class FileKeeper:
         path: bytes,
         file_system: bytes,
     ) -> Kept | Withheld:
-        copy = self._copied(path)
-        if isinstance(copy, Damaged):
-            return self._keep_damaged(dirfd, listed, copy, file_system)
-        taken = copy.path
+        taken = self._cleaned(path, listed[0], self._memories.find(path))
+        if isinstance(taken, Damaged):
+            return self._keep_damaged(dirfd, listed, taken, file_system)
+        copy, done = taken
+        judged = done.cleaned.judged
         try:
-            done = clean_file(copy.path, listed[0], self.exclusion.contents, work=self._work)
-            taken, judged = done.path, done.cleaned.judged
             if judged.decision is Decision.EXCLUDE:
                 return _left_out_database(judged)
-            copy = replace(copy, path=taken, size=done.size, page_count=done.size // copy.page_size)
             cut = partial(cut_pages, page_bytes=copy.page_size)
             digest, content = self._storing.consume(
-                cut, self._storing.timed(_segments_of(taken, copy.size))
+                cut, self._storing.timed(_segments_of(copy.path, copy.size))
             )
         finally:
-            self._work.discard(taken)
+            self._work.discard(copy.path)
         told = self._metadata.describe(dirfd, listed[0], copy.stat, file_system=file_system)
         entry = told.entry._replace(
             size=copy.size,
@@ -265,6 +268,30 @@ class FileKeeper:
         kept = self._with_content(entry, told.unread, content)
         redacted = kept.redacted + done.cleaned.rows
         return kept._replace(database=_component(path, digest, copy), redacted=redacted)
+
+    def _cleaned(
+        self, path: bytes, name: bytes, memory: ScanMemory
+    ) -> tuple[DatabaseCopy, CleanedFile] | Damaged:
+        """Return a copy of a database after it was cleaned; the caller discards it.
+
+        What is found with the help of a memory is looked for once more, in all of a new copy.
+        """
+        copy = self._copied(path)
+        if isinstance(copy, Damaged):
+            return copy
+        try:
+            policy = self.exclusion.contents
+            done = clean_file(copy.path, name, policy, work=self._work, memory=memory)
+        except BaseException:
+            self._work.discard(copy.path)
+            raise
+        if done.cleaned.judged.decision is Decision.INCLUDE:
+            self._memories.keep(path, memory)
+        elif memory.has_skipped:
+            self._work.discard(done.path)
+            return self._cleaned(path, name, ScanMemory())
+        pages = done.size // copy.page_size
+        return replace(copy, path=done.path, size=done.size, page_count=pages), done
 
     def _keep_damaged(
         self,

@@ -22,6 +22,7 @@ from durarepo.repository.listing import Line
 from durarepo.repository.rebuild import RowChecker, ensure_packs
 from durarepo.repository.repository import Repository
 from durarepo.repository.rewriting import choose_packs
+from durarepo.repository.scanmemories import ScanMemories
 from durarepo.repository.standing import (
     FileMark,
     Standing,
@@ -89,6 +90,7 @@ class Workbench:
             work=work,
             object_limit=repository.configuration.object_limit,
             exclusion=exclusion,
+            memories=ScanMemories(catalog, exclusion.version),
         )
         carried = [pack_record(pin) for pin in taken.values()]
         carried += [loose_record(standing.abandoned)] if standing.abandoned else []

@@ -20,8 +20,8 @@ from durarepo.core.limits import MIB, READ_WINDOW_BYTES
 from durarepo.policy.database_table import DATABASE_RULES
 from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.names import folded, text_of, undecorated
+from durarepo.policy.remembered import RememberedScan, ScanMemory
 from durarepo.policy.rules import DatabaseRule, Decision, Stage
-from durarepo.policy.scanning import Scan
 from durarepo.source.sqlitepages import PageError, most_of_key, most_of_row, values_of_page
 from durarepo.source.sqlitestate import WorkFolderProtocol
 from durarepo.store.atomic import store_error
@@ -37,6 +37,8 @@ RULE_UNREADABLE = "sqlite-unreadable"
 """Not a rule of the table: the copy cannot be looked through, so it cannot be vouched for."""
 
 _RESERVED_AT = 20
+_SHAPE = (slice(16, 18), slice(_RESERVED_AT, _RESERVED_AT + 4), slice(56, 60))
+"""Where the header says how pages are to be read: their size, what is used of them, the text."""
 _SUMMED_MOST = 100
 """SQLite takes no expression that is much deeper."""
 _ROW_HEADER_BYTES = 18
@@ -126,7 +128,12 @@ class CleanedFile:
 
 
 def clean_file(
-    path: bytes, name: bytes, policy: ContentPolicy, *, work: WorkFolderProtocol
+    path: bytes,
+    name: bytes,
+    policy: ContentPolicy,
+    *,
+    work: WorkFolderProtocol,
+    memory: ScanMemory | None = None,
 ) -> CleanedFile:
     """Clean a copy of the work folder and scan the bytes of what is left.
 
@@ -138,6 +145,8 @@ def clean_file(
         name: the name of the source.
         policy: judges cells and bytes.
         work: where a compacted copy is made.
+        memory: knows the pages of an earlier copy in which nothing was; what is found then has
+            to be found again without it.
 
     Returns:
         As `clean`; the caller discards the file. Bytes that only free pages hold are left
@@ -146,7 +155,7 @@ def clean_file(
     Raises:
         StoreError: the work folder cannot be read or written.
     """
-    copy = _Copy(path, work, policy)
+    copy = _Copy(path, work, policy, memory)
     mode = copy.set_header(_HEADER_ROLLBACK)
     try:
         with closing(_connect(path)) as connection:
@@ -182,12 +191,19 @@ def _without_hits_in_pages(
 class _Copy:
     """A copy in the work folder, and the compacted one that takes its place."""
 
-    def __init__(self, path: bytes, work: WorkFolderProtocol, policy: ContentPolicy) -> None:
+    def __init__(
+        self,
+        path: bytes,
+        work: WorkFolderProtocol,
+        policy: ContentPolicy,
+        memory: ScanMemory | None = None,
+    ) -> None:
         self.path = path
         self.is_compacted = False
         self._work = work
         self._policy = policy
-        self._looked: tuple[Judged, Scan] | None = None
+        self._memory = memory or ScanMemory()
+        self._looked: tuple[Judged, RememberedScan] | None = None
 
     def compact(self, connection: sqlite3.Connection) -> None:
         """Write the copy anew, into the work folder: a plain VACUUM writes to another place."""
@@ -204,9 +220,10 @@ class _Copy:
         """Judge the bytes of the copy, once as long as they are the same."""
         return self._look()[0]
 
-    def _look(self) -> tuple[Judged, Scan]:
+    def _look(self) -> tuple[Judged, RememberedScan]:
         if self._looked is None:
-            scan = self._policy.start_scan()
+            shape = b"".join(self._read(one.start, one.stop - one.start) for one in _SHAPE)
+            scan = self._memory.scan(self._policy.start_scan, shape=shape)
             try:
                 with open(self.path, "rb", buffering=0) as file:
                     while data := file.read(READ_WINDOW_BYTES):
@@ -241,7 +258,7 @@ class _Copy:
         (reserved,) = self._read(_RESERVED_AT, 1)
         return page_bytes - reserved
 
-    def _seen_values(self, scan: Scan, page_bytes: int) -> Iterator[bytes]:
+    def _seen_values(self, scan: RememberedScan, page_bytes: int) -> Iterator[bytes]:
         usable, seen = self._usable(page_bytes), -1
         for start, stop in scan.seen:
             data, at = self._read(start, stop - start), 0

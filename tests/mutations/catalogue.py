@@ -1020,5 +1020,30 @@ MUTATIONS = (
         new="        passed = (seen - at) // _BLOCK_BYTES + 1",
         tests=("tests/policy/test_laws.py::test_a_header_across_the_edge_of_a_window_is_found",),
     ),
+    Mutation(
+        id="border-of-known-parts-passed-over",
+        rows=("A2a",),
+        breaks="what two known parts make where they come to follow each other is not scanned",
+        file="durarepo/policy/remembered.py",
+        old="self._places.get(key, self._nowhere)\n            self._open()\n",
+        new="self._places.get(key, self._nowhere)\n"
+        "            self._open() if self._at == self._nowhere else None\n",
+        tests=(
+            "tests/policy/test_remembered.py"
+            "::test_a_token_that_comes_to_stand_across_two_parts_is_found",
+        ),
+    ),
+    Mutation(
+        id="memory-of-another-policy-believed",
+        rows=("A2a",),
+        breaks="what an older version of the policy saw nothing in is not scanned again",
+        file="durarepo/repository/scanmemories.py",
+        old="        if noted is None or not noted.startswith(self._mark):\n",
+        new="        if noted is None:\n",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_remembered.py"
+            "::test_a_memory_is_believed_by_its_policy_alone_and_goes_with_its_file",
+        ),
+    ),
 )
 """All of them; the gate runs every one."""
