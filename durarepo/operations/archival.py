@@ -126,9 +126,12 @@ def _find(repository: Repository, at: str, identity: Secret, now: int) -> _Found
     rolled_back = _is_rolled_back(chain)
     chain.high = HighWater() if rolled_back else replace(seen, clock=0)
     sequence = find_sequence(chain, at, identity=identity)
-    head = chain.head()
+    head = last = chain.head()
     begin = sequence if chain.high.sequence else 1
-    signed = {number: chain.signed(number, identity) for number in range(begin, head + 1)}
+    if not all(map(chain.opens, range(begin, head + 1))):
+        begin, last = chain.span(sequence)
+        chain.high = chain.high if chain.high.sequence <= last else HighWater()
+    signed = {number: chain.signed(number, identity) for number in range(begin, last + 1)}
     anchor = GENESIS
     if begin > 1:
         anchor = Anchor(sequence=begin - 1, digest=signed[begin].statement.previous)
@@ -148,7 +151,7 @@ def _find(repository: Repository, at: str, identity: Secret, now: int) -> _Found
                 answer=f"{repository.stream} below {seen.sequence}",
             )
         )
-    return _Found(manifest=admitted[sequence], newest=admitted[head], aside=tuple(aside))
+    return _Found(manifest=admitted[sequence], newest=admitted[last], aside=tuple(aside))
 
 
 def _is_rolled_back(chain: Chain) -> bool:

@@ -125,7 +125,7 @@ def checkout(
     live = LiveTime(repository, clock)
     sequence = find_sequence(live.chain, request.at, identity=identity)
     manifest = live.admit(sequence)
-    newest = live.chain.verified(live.chain.head(), now=live.now)
+    newest = live.chain.newest_beside(sequence, now=live.now)
     admitted = Admitted(manifest=manifest, newest=newest, permit=live.check, now=live.now)
     return bring_back(
         repository, request, admitted, progress=progress or SilentProgress(), listed=listed

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from durarepo.core.errors import StoreError
 from durarepo.format.layout import object_name
 from durarepo.format.snapshottype import SnapshotType
+from durarepo.ingest import SignedManifest
 from durarepo.local.catalog import ManifestRow
 from durarepo.local.statefiles import RunRecord
-from durarepo.repository.chain import Chain
+from durarepo.repository.chain import Chain, Envelope
 from durarepo.repository.repository import Repository
 
 
@@ -23,7 +24,8 @@ from durarepo.repository.repository import Repository
 class LogLine:
     """One manifest; None is unknown. Times are seconds since 1970, ``signer`` is hexadecimal.
 
-    ``verified`` is the level and time that evidence vouches for.
+    ``verified`` is the level and time that evidence vouches for; ``is_sealed`` is whether it is
+    sealed to others than the identity here, so that what it says is not known.
     """
 
     sequence: int
@@ -38,6 +40,7 @@ class LogLine:
     complete: bool | None = None
     omissions: int | None = None
     verified: tuple[str, int] | None = None
+    is_sealed: bool = False
 
 
 def log(
@@ -137,30 +140,36 @@ def _opened(
         first -= 1
     if not chain.high.sequence and not all(map(chain.has, range(1, first))):
         return {}  # below what is kept, and nothing vouches for where the chain begins
-    chain.verified(first, now=now)
+    numbers = range(first, sequence + 1)
+    epochs = {number: repository.record.epoch_of(number).number for number in numbers}
+    lines = {one: LogLine(sequence=one, epoch=epochs[one], is_sealed=True) for one in numbers}
+    vouched: set[int] = set()
     rows = []
-    for number in range(first, sequence + 1):
-        signed, envelope = chain.signed(number, identity), chain.envelope(number)
-        statement, totals = signed.statement, signed.statement.totals
-        rows.append(
-            ManifestRow(
-                sequence=number,
-                epoch=statement.epoch,
-                name=object_name(bytes(32)) if envelope is None else envelope.name,
-                digest=signed.digest,
-                issued=statement.issued,
-                expires=statement.expires,
-                type=statement.type,
-                files=totals.files,
-                dirs=totals.dirs,
-                size_bytes=totals.bytes,
-                signer=statement.signer,
-                complete=statement.complete,
-                omissions=totals.omissions,
-            )
-        )
+    for number in filter(chain.opens, numbers):
+        if number not in vouched:
+            vouched.update(chain.vouched(number, now=now))
+        rows.append(_row(chain.signed(number, identity), chain.envelope(number)))
     _note(repository, rows)
-    return {row.sequence: _of_row(row) for row in rows}
+    return lines | {row.sequence: _of_row(row) for row in rows}
+
+
+def _row(signed: SignedManifest, envelope: Envelope | None) -> ManifestRow:
+    statement, totals = signed.statement, signed.statement.totals
+    return ManifestRow(
+        sequence=statement.sequence,
+        epoch=statement.epoch,
+        name=object_name(bytes(32)) if envelope is None else envelope.name,
+        digest=signed.digest,
+        issued=statement.issued,
+        expires=statement.expires,
+        type=statement.type,
+        files=totals.files,
+        dirs=totals.dirs,
+        size_bytes=totals.bytes,
+        signer=statement.signer,
+        complete=statement.complete,
+        omissions=totals.omissions,
+    )
 
 
 def _note(repository: Repository, rows: list[ManifestRow]) -> None:

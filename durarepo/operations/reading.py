@@ -173,7 +173,7 @@ def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> 
         manifest = live.admit(number)
     except FreshnessError as error:
         raise _for_one_path(error, path) from error
-    newest = live.chain.verified(live.chain.head(), now=live.now)
+    newest = live.chain.newest_beside(number, now=live.now)
     reader = ChunkReader(repository, manifest, permit=live.check, newest=newest)
     nested = live.chain.nested(manifest)
     place = absolute_path(nested, path)

@@ -19,6 +19,7 @@ from durarepo.core.errors import FreshnessError, IntegrityError, StoreError, Tru
 from durarepo.core.limits import CHUNK_MAX_BYTES
 from durarepo.core.names import ObjectName
 from durarepo.core.progress import Progress
+from durarepo.core.secret import Secret
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Nested, Pin, parse_ledger
 from durarepo.ingest import VerifiedManifest, check_registry_time, check_restorable
@@ -43,6 +44,7 @@ from durarepo.repository.reader import CheckedFrames, ChunkReader
 from durarepo.repository.rebuild import epoch_keys, open_unpinned
 from durarepo.repository.repository import Repository
 from durarepo.repository.restorer import file_pieces
+from durarepo.repository.sealedto import check_recipient, not_recipient
 from durarepo.repository.shelf import Shelf
 from durarepo.repository.slots import CheckedChain, read_object
 from durarepo.repository.trees import read_content
@@ -77,9 +79,11 @@ class Verified:
 
     ``ok`` is True only if the asked level was done in full and no problem was found. ``bytes``
     are the bytes of packs that were read. ``chain`` is ``full``, or ``local`` where no identity
-    is here and only names, marks and digests were compared. ``unknown`` counts objects that
-    nothing explains: several streams may share a store. ``newest_whole`` tells whether no
-    problem concerns the newest manifest; None where not all of it was looked at.
+    that opens the head is here and only names, marks and digests were compared, or ``part``
+    where older manifests are sealed to others and only their names and marks were looked at.
+    ``unknown`` counts objects that nothing explains: several streams may share a store.
+    ``newest_whole`` tells whether no problem concerns the newest manifest; None where not all
+    of it was looked at.
     """
 
     ok: bool
@@ -119,7 +123,7 @@ def verify(
     Raises:
         FreshnessError: ``clock``, ``ahead``, ``registry-expired``: the live time, or the
             registry at the live time, does not allow an answer.
-        KeyMaterialError: ``identity-absent``, at level data.
+        KeyMaterialError: ``identity-absent``, ``not-recipient``, at level data.
         StoreError: the store or the state cannot be used.
         ValueError: a percentage out of bounds.
     """
@@ -195,6 +199,10 @@ class _Run:
         repository, now = self._repository, self._now
         check_clock(now, Chain(repository).high.clock)
         check_registry_time(repository.registry, now)
+        if self._identity is not None and not _opens_head(repository):
+            if self._request.level is Level.DATA:
+                raise not_recipient("the newest manifest")
+            self._identity = None
         if self._identity is None:
             self._chain = check_chain_locally(
                 repository, self._store, now=now, findings=self._findings
@@ -241,6 +249,8 @@ class _Run:
                 check_restorable(manifest, record=self._repository.record, now=self._now)
             except (TrustError, FreshnessError):
                 continue
+            identity = self._repository.keys.need_identity()
+            check_recipient(self._repository, manifest.statement.pins, identity)
             nested = self._nested(manifest)
             if nested is None:
                 continue
@@ -434,10 +444,26 @@ class _Run:
             bytes=sum(report.bytes for report in reports),
             problems=problems,
             expired=self._chain.expired,
-            chain="local" if self._identity is None else "full",
+            chain=_chain_word(self._identity, self._chain),
             unknown=self._unknown,
             newest_whole=is_whole(self._chain.head, problems, was_checked=is_checked),
         )
+
+
+def _opens_head(repository: Repository) -> bool:
+    """Return whether the identity here is one that the head is sealed to; damage is told later."""
+    chain = Chain(repository)
+    try:
+        head = chain.head()
+        return not head or chain.opens(head)
+    except (IntegrityError, TrustError):
+        return True
+
+
+def _chain_word(identity: Secret | None, chain: CheckedChain) -> str:
+    if identity is None:
+        return "local"
+    return "part" if chain.sealed else "full"
 
 
 def _check_large(

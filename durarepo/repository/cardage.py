@@ -6,8 +6,8 @@ Start at `is_card_current`.
 """
 
 from durarepo.core.errors import IntegrityError, TrustError
-from durarepo.repository.openpack import read_registry
 from durarepo.repository.repository import Repository
+from durarepo.repository.sealedto import read_registry
 
 FIRST_VERSION = 1
 """The registry under which `init` makes the card."""

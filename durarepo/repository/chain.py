@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from durarepo.core.errors import (
     PUT_BACK,
-    DurarepoError,
     IntegrityError,
     KeyMaterialError,
     SelectionError,
@@ -36,6 +35,7 @@ from durarepo.ingest import (
     open_nested,
 )
 from durarepo.repository.repository import Repository, about_object
+from durarepo.repository.sealedto import is_sealed_to_others, not_recipient
 
 if TYPE_CHECKING:
     from durarepo.format.manifest import Nested
@@ -164,7 +164,7 @@ class Chain:
 
         Raises:
             IntegrityError: ``gap`` if it is not there; else the code of the step.
-            KeyMaterialError: ``not-recipient``: it is not sealed to this identity any more.
+            KeyMaterialError: ``not-recipient``: it is not sealed to this identity.
         """
         if sequence not in self._signed:
             envelope = self.envelope(sequence)
@@ -186,51 +186,105 @@ class Chain:
                     envelope.data, identity.reveal(), expected=expected, naming_key=naming
                 )
             except (IntegrityError, TrustError) as error:
-                self._check_recipient(error, sequence, identity)
+                if error.code == "integrity.stanza" and is_sealed_to_others(
+                    self._repository, sequence, identity
+                ):
+                    raise not_recipient(f"manifest {sequence}") from error
                 raise about_object(error, f"manifest {sequence}", envelope.name) from error
         return self._signed[sequence]
 
-    def _check_recipient(self, error: DurarepoError, sequence: int, identity: Secret) -> None:
-        """Tell a retired identity from a damaged header, by the registry in force."""
-        if error.code != "integrity.stanza":
-            return
-        data = self._repository.record.current.data_recipients
-        if primitives.recipient_of(identity.reveal()) not in data:
-            sealed_to = ", ".join(primitives.sha256(one).hex()[:12] for one in data)
-            raise KeyMaterialError(
-                "not-recipient",
-                f"this identity is no recipient of manifest {sequence}; sealed to {sealed_to}",
-                hint="use a computer whose identity is one of them; it can add this one again",
-            ) from error
+    def opens(self, sequence: int) -> bool:
+        """Return whether the identity here opens a manifest; others are sealed to others.
+
+        Raises:
+            IntegrityError, TrustError, KeyMaterialError: as `signed`, for any other reason.
+        """
+        try:
+            self.signed(sequence, self._repository.keys.need_identity())
+        except KeyMaterialError as error:
+            if error.code != "keys.not-recipient":
+                raise
+            return False
+        return True
 
     def verified(self, sequence: int, *, now: int) -> VerifiedManifest:
         """Return one manifest after full ingest: its chain reaches a point of trust.
 
         Raises:
             SelectionError: ``no-sequence``.
-            KeyMaterialError: ``identity-absent``.
+            KeyMaterialError: ``identity-absent``; ``not-recipient``: it is sealed to others.
             IntegrityError, TrustError, FreshnessError: the code of the step that fails.
         """
         head = self.head()
         if not 1 <= sequence <= head:
             raise no_sequence(str(sequence), head)
+        return self.vouched(sequence, now=now)[sequence]
+
+    def vouched(self, sequence: int, *, now: int) -> dict[int, VerifiedManifest]:
+        """Return one manifest with all that vouch for it: up to the head, or as `part` says.
+
+        Raises:
+            KeyMaterialError, IntegrityError, TrustError, FreshnessError: as `verified`.
+        """
+        head = self.head()
         begin = min(sequence, self.high.sequence) if self.high.sequence else 1
-        return self._admitted(begin, head, now)[sequence]
+        if all(map(self.opens, range(begin, head + 1))):
+            return self._admitted(begin, head, now)
+        return self.part(sequence, now=now)
+
+    def part(self, sequence: int, *, now: int) -> dict[int, VerifiedManifest]:
+        """Return the verified manifests around one that the identity here opens; see `span`."""
+        return self._admitted(*self.span(sequence), now)
+
+    def span(self, sequence: int) -> tuple[int, int]:
+        """Return the bounds of the manifests around one that the identity here opens.
+
+        Those beyond are sealed to others. Below, the first one is believed what it follows, as
+        its signer says; above, the envelope that was seen has to be there (format 8).
+
+        Raises:
+            KeyMaterialError: ``not-recipient``: this one is sealed to others.
+            TrustError: ``fork``: another envelope lies where one was seen.
+        """
+        self.signed(sequence, self._repository.keys.need_identity())
+        first = last = sequence
+        head = self.head()
+        while last < head and self.opens(last + 1):
+            last += 1
+        while first > 1 and self.has(first - 1) and self.opens(first - 1):
+            first -= 1
+        seen = self.envelope(self.high.sequence) if self.high.sequence > last else None
+        if seen is not None and seen.digest != self.high.digest:
+            raise _forked(self._repository.stream, seen.sequence)
+        return first, last
+
+    def newest_beside(self, sequence: int, *, now: int) -> VerifiedManifest:
+        """Return the newest manifest that vouches for repairs: the head, where it is opened here.
+
+        Raises:
+            IntegrityError, TrustError, FreshnessError, KeyMaterialError: as `verified`.
+        """
+        head = self.head()
+        if self.opens(head):
+            return self.verified(head, now=now)
+        part = self.part(sequence, now=now)
+        return part[max(part)]
 
     def all_verified(self, *, now: int) -> dict[int, VerifiedManifest]:
         """Return every manifest from the first one on, after full ingest."""
         head = self.head()
         return self._admitted(1, head, now) if head else {}
 
-    def _admitted(self, begin: int, head: int, now: int) -> dict[int, VerifiedManifest]:
+    def _admitted(self, begin: int, last: int, now: int) -> dict[int, VerifiedManifest]:
         identity = self._repository.keys.need_identity()
-        chain = {number: self.signed(number, identity) for number in range(begin, head + 1)}
+        chain = {number: self.signed(number, identity) for number in range(begin, last + 1)}
         anchor = GENESIS
         if begin > 1:
             # The high-water vouches for the head, and the links from it back to this one.
             anchor = Anchor(sequence=begin - 1, digest=chain[begin].statement.previous)
+        high = self.high if self.high.sequence <= last else HighWater(clock=self.high.clock)
         record = forgiving(self._repository.record, self.forgiven)
-        return admit(chain, record=record, anchor=anchor, high=self.high, now=now)
+        return admit(chain, record=record, anchor=anchor, high=high, now=now)
 
     def nested(self, manifest: VerifiedManifest) -> "Nested":
         """Return the nested part of a verified manifest.

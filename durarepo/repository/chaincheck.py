@@ -25,6 +25,7 @@ from durarepo.local.statefiles import RunRecord
 from durarepo.repository.chain import Chain
 from durarepo.repository.problems import Findings, ProblemKind, kind_of
 from durarepo.repository.repository import Repository
+from durarepo.repository.sealedto import is_sealed_to_others
 from durarepo.repository.slots import CheckedChain, Slots, is_kept, live_since
 from durarepo.store.port import ObjectStore
 
@@ -66,7 +67,10 @@ def check_chain(
 
 
 def _signed(slots: Slots, identity: Secret) -> dict[int, SignedManifest]:
-    """Return every manifest that passes ingest 4.1 to 4.19; note those that do not."""
+    """Return every manifest that passes ingest 4.1 to 4.19; note those that do not.
+
+    What has a good mark and is sealed to others than this identity is no problem.
+    """
     passed: dict[int, dict[ObjectName, SignedManifest]] = {}
     repository = slots.repository
     for number in range(1, slots.chain.head + 1):
@@ -81,6 +85,10 @@ def _signed(slots: Slots, identity: Secret) -> dict[int, SignedManifest]:
                     raise data
                 one = open_manifest(data, identity.reveal(), expected=expected, naming_key=None)
             except (IntegrityError, TrustError) as error:
+                is_stanza = error.code == "integrity.stanza"
+                if is_stanza and is_sealed_to_others(repository, number, identity):
+                    slots.chain.sealed.add(number)
+                    continue
                 refused.append((name, error))
                 continue
             passed.setdefault(number, {})[name] = one

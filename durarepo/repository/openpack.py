@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import PUT_BACK, IntegrityError, TrustError
+from durarepo.core.errors import PUT_BACK, IntegrityError
 from durarepo.core.limits import FORMAT_VERSION, KEY_BYTES, SLOT_ATTEMPTS, TRAILER_BYTES
 from durarepo.core.names import ChunkId, ObjectName
 from durarepo.core.secret import Secret
@@ -21,8 +21,8 @@ from durarepo.crypto import primitives
 from durarepo.format.layout import Compartment, object_name, pack_slot_input
 from durarepo.format.manifest import Pin
 from durarepo.format.pack import PackIndex
-from durarepo.ingest import VerifiedRegistry, open_registry
-from durarepo.repository.repository import Repository, about_object, registry_slot
+from durarepo.repository.repository import Repository
+from durarepo.repository.sealedto import check_recipient, read_registry
 from durarepo.sealing import (
     ChunkNamer,
     check_chunk,
@@ -55,6 +55,7 @@ class OpenPack:
     """A pack whose index is the pinned one; its frames are read one at a time."""
 
     __slots__ = (
+        "_check_recipient",
         "_firsts",
         "_numbers",
         "_pack_key",
@@ -67,14 +68,21 @@ class OpenPack:
     )
 
     def __init__(
-        self, pin: Pin, index: PackIndex, *, place: ObjectName, keys: EpochKeys, store: ObjectStore
+        self,
+        pin: Pin,
+        index: PackIndex,
+        *,
+        place: ObjectName,
+        keys: EpochKeys,
+        opener: "PackOpener",
     ) -> None:
         """Hold a pack that lies at ``place``; only `PackOpener` makes one."""
         self.pin = pin
         self._place = place
         self.index = index
         self.keys = keys
-        self._store = store
+        self._store = opener.store
+        self._check_recipient = opener.check_recipient
         self._pack_key: Secret | None = None
         self._numbers = {chunk: number for number, chunk in enumerate(index.ids)}
         self._starts = array("Q", accumulate(index.lengths, initial=0))
@@ -92,6 +100,7 @@ class OpenPack:
         """Return the plaintext of a frame (ingest 6.3 to 6.7).
 
         Raises:
+            KeyMaterialError: ``not-recipient``: the pack is sealed to others.
             IntegrityError: the code of the first step that fails.
             StoreError: it cannot be read.
         """
@@ -103,9 +112,16 @@ class OpenPack:
         stored = self._store.read(name, info.position, info.stored_length)
         checked = check_frame(stored, self.index, ordinal)  # 6.4
         if self._pack_key is None:
-            key = open_pack_key(header, identity.reveal(), self.keys.place)  # 6.5
-            self._pack_key = Secret(key)
+            self._pack_key = self._open_key(header, identity)
         return open_frame(checked, self.index, self._pack_key.reveal())  # 6.6, 6.7
+
+    def _open_key(self, header: bytes, identity: Secret) -> Secret:
+        try:
+            return Secret(open_pack_key(header, identity.reveal(), self.keys.place))  # 6.5
+        except IntegrityError as error:
+            if error.code == "integrity.stanza":
+                self._check_recipient(self.pin, identity)
+            raise
 
     def cut_chunk(self, frame: bytes, ordinal: int, number: int) -> bytes:
         """Return a chunk from the plaintext of its frame, its id derived again (ingest 6.8).
@@ -152,7 +168,7 @@ class PackOpener:
     def __init__(self, repository: Repository, *, store: ObjectStore | None = None) -> None:
         """Prepare; ``store`` stands in for the repository's own objects."""
         self._repository = repository
-        self._store = repository.store if store is None else store
+        self.store = repository.store if store is None else store
         self._epochs: dict[int, int] = {}
         self._keys: dict[int, EpochKeys] = {}
 
@@ -179,13 +195,13 @@ class PackOpener:
 
     def _iter_places(self, pin: Pin, keys: EpochKeys) -> Iterator[tuple[ObjectName, int]]:
         """Yield where the pack may lie, with the size of what is there: its name, then its slot."""
-        size = self._store.stat(pin.name)
+        size = self.store.stat(pin.name)
         if size is not None:
             yield pin.name, size
         for attempt in range(SLOT_ATTEMPTS):
             slot = pack_slot_input(pin.name, attempt)
             place = object_name(primitives.keyed_hash(keys.slot_subkey.reveal(), slot))
-            size = self._store.stat(place)
+            size = self.store.stat(place)
             if size is None:
                 return
             yield place, size
@@ -193,15 +209,23 @@ class PackOpener:
     def _open_at(self, pin: Pin, name: ObjectName, *, size: int, keys: EpochKeys) -> OpenPack:
         if size != pin.size:  # 5.2
             raise IntegrityError("object-size", f"pack {name} is {size} bytes, not {pin.size}")
-        head = self._store.read(name, 0, _SALT_END)
+        head = self.store.read(name, 0, _SALT_END)
         if head[0] != FORMAT_VERSION:  # 5.2
             raise IntegrityError("version", f"pack {name} is of a format version unknown here")
         key = index_key(keys.index_subkey.reveal(), head[1:])
-        trailer = self._store.read(name, size - TRAILER_BYTES, TRAILER_BYTES)
+        trailer = self.store.read(name, size - TRAILER_BYTES, TRAILER_BYTES)
         position = open_trailer(key, trailer, size=size)  # 5.3
-        sealed = self._store.read(name, position, size - TRAILER_BYTES - position)
+        sealed = self.store.read(name, position, size - TRAILER_BYTES - position)
         index = open_index(check_index(sealed, position, pin.index_digest), key)  # 5.4 to 5.6
-        return OpenPack(pin, index, place=name, keys=keys, store=self._store)
+        return OpenPack(pin, index, place=name, keys=keys, opener=self)
+
+    def check_recipient(self, pin: Pin, identity: Secret) -> None:
+        """Refuse a pack that was sealed without an identity, which then did not open it.
+
+        Raises:
+            KeyMaterialError: ``not-recipient``.
+        """
+        check_recipient(self._repository, [pin], identity)
 
     def keys(self, epoch: int) -> EpochKeys:
         """Return what opens the packs of an epoch.
@@ -232,38 +256,6 @@ class PackOpener:
         if registry_version == repository.registry.registry.version:
             return repository.record.current.number
         if registry_version not in self._epochs:
-            found = read_registry(repository, self._store, registry_version)
+            found = read_registry(repository, self.store, registry_version)
             self._epochs[registry_version] = found.record(repository.stream).current.number
         return self._epochs[registry_version]
-
-
-def read_registry(repository: Repository, store: ObjectStore, version: int) -> VerifiedRegistry:
-    """Return a registry by its version, which may be an old one.
-
-    Raises:
-        TrustError: ``registry-version``: that registry is not there.
-        IntegrityError, TrustError: why it is refused (ingest 3.1 to 3.11).
-    """
-    keys = repository.keys
-    if version == repository.registry.registry.version:
-        return repository.registry
-    refusal: IntegrityError | TrustError | None = None
-    for attempt in range(SLOT_ATTEMPTS):
-        slot = registry_slot(keys.locator, version, attempt)
-        if store.stat(slot) is None:
-            break
-        try:
-            return open_registry(
-                store.read(slot),
-                keys.locator.reveal(),
-                owner_digest=keys.owner_digest,
-                version=version,
-            )
-        except (IntegrityError, TrustError) as error:
-            refusal = refusal or about_object(error, f"registry {version}", slot)
-            continue  # a taken slot; the next attempt may hold it (format 9)
-    raise refusal or TrustError(
-        "registry-version",
-        f"registry {version}, under which a pack was sealed, is not there",
-        hint=PUT_BACK,
-    )

@@ -29,8 +29,8 @@ from durarepo.local.catalog import Catalog, PackWeight
 from durarepo.local.statefiles import LivePin, PinnedManifest
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.livebytes import LiveBytes
-from durarepo.repository.openpack import read_registry
 from durarepo.repository.repository import Repository
+from durarepo.repository.sealedto import read_registry
 from durarepo.sealing import ChunkNamer
 
 WEIGHED_FACT = "weighed"

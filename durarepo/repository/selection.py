@@ -104,7 +104,7 @@ def open_view(repository: Repository, wanted: str, *, now: int) -> View:
     chain = Chain(repository)
     sequence = find_sequence(chain, wanted, identity=repository.keys.need_identity())
     manifest = chain.verified(sequence, now=now)
-    newest = chain.verified(chain.head(), now=now)
+    newest = chain.newest_beside(sequence, now=now)
     reader = ChunkReader(repository, manifest, newest=newest)
     return View(manifest=manifest, nested=chain.nested(manifest), reader=reader)
 

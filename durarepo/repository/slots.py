@@ -41,7 +41,8 @@ class CheckedChain:
 
     ``manifests`` are verified ones; there are none where the chain was checked locally.
     ``pins`` are the packs to look at; those of ``live`` have to be there.
-    ``known`` are the objects that have been explained.
+    ``known`` are the objects that have been explained, ``sealed`` the numbers of manifests that
+    are sealed to others than the identity here.
     """
 
     head: int = 0
@@ -53,6 +54,7 @@ class CheckedChain:
     live: set[int] = field(default_factory=set)
     pins: dict[Pin, bool] = field(default_factory=dict)
     known: set[ObjectName] = field(default_factory=set)
+    sealed: set[int] = field(default_factory=set)
 
     @property
     def newest(self) -> VerifiedManifest | None:

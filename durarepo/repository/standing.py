@@ -289,13 +289,15 @@ def raise_marks(repository: Repository, head: PinnedManifest) -> None:
 
 
 def _from_chain(repository: Repository, chain: Chain, head: int) -> LivePins | None:
-    """Note what the manifests themselves say; None without an identity to read them."""
-    if repository.keys.identity is None:
+    """Note what the manifests themselves say; None without an identity that opens the head."""
+    if repository.keys.identity is None or not chain.opens(head):
         return None
     noted = max(((run.epoch, run.sequence) for run in repository.state.iter_runs()), default=(0, 0))
     newest: PinnedManifest | None = None
     complete: PinnedManifest | None = None
-    for number, one in sorted(chain.all_verified(now=ANY_TIME).items()):
+    is_ours = all(map(chain.opens, range(1, head + 1)))
+    found = chain.all_verified(now=ANY_TIME) if is_ours else chain.part(head, now=ANY_TIME)
+    for number, one in sorted(found.items()):
         envelope = chain.envelope(number)
         name = envelope.name if envelope else repository.manifest_slot(1, number, 0)
         newest = pinned_manifest(one.statement, name=name, digest=one.digest)

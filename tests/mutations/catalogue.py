@@ -804,6 +804,30 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="retired-identity-sees-damage",
+        rows=("A6b",),
+        breaks="manifests that are sealed to others pass for damaged ones",
+        file="durarepo/repository/chaincheck.py",
+        old="                    slots.chain.sealed.add(number)\n                    continue\n",
+        new="                    slots.chain.sealed.add(number)\n",
+        tests=(
+            f"{_UNIT}/operations/test_recipients.py"
+            "::test_a_recipient_that_came_later_reads_and_verifies_from_then_on[True]",
+        ),
+    ),
+    Mutation(
+        id="closed-envelope-not-compared",
+        rows=("A6b",),
+        breaks="a retired identity accepts another envelope than the one that was seen",
+        file="durarepo/repository/chain.py",
+        old="if seen is not None and seen.digest != self.high.digest:",
+        new="if seen is not None and not seen.digest:",
+        tests=(
+            f"{_UNIT}/operations/test_recipients.py"
+            "::test_what_was_seen_above_has_to_be_there_although_it_stays_closed",
+        ),
+    ),
+    Mutation(
         id="killed-run-of-other-recipients",
         rows=("A6b",),
         breaks="packs of a run killed before a recipient was retired are pinned after it",

@@ -5,7 +5,7 @@ import click
 from durarepo.operations.log import LogLine, log
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
-from durarepo_cli.output import size_text, time_text
+from durarepo_cli.output import counted, size_text, time_text
 
 
 @click.command("log", cls=Command)
@@ -45,6 +45,7 @@ def _fields(line: LogLine) -> dict[str, object]:
         "signer": line.signer,
         "complete": line.complete,
         "omissions": line.omissions,
+        "sealed": line.is_sealed,
         "verified": None
         if verified is None
         else {"level": verified[0], "at": time_text(verified[1])},
@@ -60,7 +61,9 @@ def _text(line: LogLine, now: int) -> str:
     if line.complete is False:
         marks.append("partial")
     if line.omissions:
-        marks.append(f"{line.omissions} omissions")
+        marks.append(counted(line.omissions, "omission"))
+    if line.is_sealed:
+        marks.append("sealed to others")
     if line.expires is not None and now >= line.expires:
         marks.append("expired")
     whole = (

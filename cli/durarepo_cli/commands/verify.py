@@ -185,5 +185,11 @@ def _concerned(problem: Problem, verified: Verified) -> list[str]:
     return [f"    concerns {word} {ranges(numbers)}{note}"]
 
 
+_CHAIN_NOTES = {
+    "local": ", compared with what this computer knows",
+    "part": " opened; older ones are sealed to others",
+}
+
+
 def _chain_note(verified: Verified) -> str:
-    return ", compared with what this computer knows" if verified.chain == "local" else ""
+    return _CHAIN_NOTES.get(verified.chain, "")

@@ -1,19 +1,32 @@
 """Recipients added and retired: who opens what from then on, and what becomes of old packs."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from durarepo.core.errors import ConfigurationError, IntegrityError, KeyMaterialError
+from durarepo.core.errors import (
+    ConfigurationError,
+    IntegrityError,
+    KeyMaterialError,
+    TrustError,
+)
+from durarepo.core.names import Digest
+from durarepo.core.progress import SilentProgress
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.keytext import encode_key
 from durarepo.format.layout import Seal, seal_info
+from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
+from durarepo.operations.log import log
 from durarepo.operations.recipients import add_recipient, retire_recipient
+from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
 from durarepo.repository.chain import Chain
 from durarepo.repository.rewriting import recipients_share
+from durarepo.repository.sealedto import is_sealed_to_others
+from durarepo.repository.selection import open_view
 from durarepo.sealing import open_header
 from tests.interop import minireader
 from tests.machines.stream import Stream, fill
@@ -204,6 +217,145 @@ def test_a_retired_identity_is_told_so_and_not_that_bytes_are_damaged(tmp_path: 
             chain.signed(chain.head(), Secret(identity))
 
     assert refusal.value.code == "keys.not-recipient"
+
+
+def as_other(stream: Stream, identity: bytes, *, has_state: bool) -> Stream:
+    """Put another identity where the stream's own was: the computer of that recipient."""
+    path = Path(os.fsdecode(stream.places.keys), "identity.key")
+    path.write_text(encode_key("identity", identity) + "\n")
+    stream.lose(catalog=True, state=not has_state, journal=not has_state)
+    return stream
+
+
+def restored(stream: Stream, at: str) -> CheckedOut:
+    """Restore a manifest into a new folder."""
+    stream.restored += 1
+    request = CheckoutRequest(at=at, destination=bytes(stream.base / f"out-{stream.restored}"))
+    with stream.open() as repository:
+        return checkout(repository, request, clock=stream.clock)
+
+
+def verified(stream: Stream, level: Level) -> Verified:
+    """Verify."""
+    with stream.open() as repository:
+        request = VerifyRequest(level=level)
+        return verify(repository, request, clock=stream.clock, progress=SilentProgress())
+
+
+def with_a_guest(folder: Path, *, is_retired: bool) -> tuple[Stream, bytes]:
+    """Make manifests 1 to 4; a recipient comes before 2 and, perhaps, goes before 3."""
+    stream = begun(folder)
+    identity, _ = new_identity(stream)
+    for number in (2, 3, 4):
+        fill(stream.root, {f"after-{number}": os.urandom(70_000)})
+        stream.snapshot()
+        while number == 2 and share(stream) < 1:  # the guest has come
+            stream.snapshot()
+        if number == 2 and is_retired:
+            retired(stream, encode_key("recipient", primitives.recipient_of(identity)))
+    return stream, identity
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_retired_identity_reads_what_was_sealed_to_it_and_nothing_else(
+    tmp_path: Path, *, has_state: bool
+) -> None:
+    """Its manifests are whole and readable; the others are somebody else's, and not damaged."""
+    stream, identity = with_a_guest(tmp_path, is_retired=True)
+    total = max(stream.statements())
+    mine = list(range(2, total - 1))
+    as_other(stream, identity, has_state=has_state)
+
+    for number in (1, total - 1, total):
+        with pytest.raises(KeyMaterialError) as refusal:
+            restored(stream, str(number))
+        assert refusal.value.code == "keys.not-recipient"
+    done = restored(stream, str(mine[-1]))
+    assert done.files == 7
+    with stream.open() as repository:
+        lines = {line.sequence: line for line in log(repository, now=stream.clock())}
+        view = open_view(repository, str(mine[-1]), now=stream.clock())
+    assert view.manifest.statement.sequence == mine[-1]
+    if not has_state:
+        assert [n for n, line in sorted(lines.items()) if not line.is_sealed] == mine
+    assert lines[mine[-1]].files == 7
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_verify_with_a_retired_identity_finds_no_damage(tmp_path: Path, *, has_state: bool) -> None:
+    """Who is told of damage looks for a copy, which helps nobody."""
+    stream, identity = with_a_guest(tmp_path, is_retired=True)
+    as_other(stream, identity, has_state=has_state)
+
+    for level in (Level.CHAIN, Level.PACKS):
+        found = verified(stream, level)
+        assert (found.problems, found.chain) == ((), "local")
+    with pytest.raises(KeyMaterialError) as refusal:
+        verified(stream, Level.DATA)
+    assert refusal.value.code == "keys.not-recipient"
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_recipient_that_came_later_reads_and_verifies_from_then_on(
+    tmp_path: Path, *, has_state: bool
+) -> None:
+    """An heir must not be told that the history before is damaged."""
+    stream, identity = with_a_guest(tmp_path, is_retired=False)
+    as_other(stream, identity, has_state=has_state)
+
+    with pytest.raises(KeyMaterialError) as refusal:
+        restored(stream, "1")
+    done, found = restored(stream, "latest"), verified(stream, Level.PACKS)
+
+    assert refusal.value.code == "keys.not-recipient"
+    assert done.files == 9
+    assert (found.ok, found.problems, found.chain) == (True, (), "part")
+
+
+def test_what_was_seen_above_has_to_be_there_although_it_stays_closed(tmp_path: Path) -> None:
+    """A retired identity cannot follow the chain up to the mark, but it knows its digest."""
+    stream, identity = with_a_guest(tmp_path, is_retired=True)
+    as_other(stream, identity, has_state=True)
+
+    with stream.open() as repository:
+        chain = Chain(repository)
+        assert chain.span(2)[0] == 2
+        chain.high = replace(chain.high, digest=Digest(bytes(32)))
+        with pytest.raises(TrustError) as refusal:
+            chain.verified(2, now=stream.clock())
+
+    assert refusal.value.code == "trust.fork"
+
+
+def test_a_pack_that_is_sealed_to_others_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until old packs are sealed anew, who came later opens manifests and not all data."""
+    stream = begun(tmp_path)
+    identity, _ = new_identity(stream)
+    fill(stream.root, {"new": os.urandom(70_000)})
+    monkeypatch.setattr("durarepo.repository.rewriting.pick", lambda _: frozenset())
+    stream.snapshot()
+    assert share(stream) < 1
+    as_other(stream, identity, has_state=True)
+
+    for attempt in (lambda: restored(stream, "latest"), lambda: verified(stream, Level.DATA)):
+        with pytest.raises(KeyMaterialError) as refusal:
+            attempt()
+        assert refusal.value.code == "keys.not-recipient"
+
+
+def test_a_manifest_of_ones_own_that_does_not_open_is_damaged(tmp_path: Path) -> None:
+    """The registry says to whom it was sealed; without that, damage would pass for a retirement."""
+    stream = begun(tmp_path)
+    as_other(stream, primitives.random_key(), has_state=True)
+    with stream.open() as repository:
+        own = Secret(stream.key("identity", "identity.key"))
+        assert is_sealed_to_others(repository, 1, own)
+    stream = begun(tmp_path / "second")
+    with stream.open() as repository:
+        own = Secret(stream.key("identity", "identity.key"))
+        assert not is_sealed_to_others(repository, 1, own)
 
 
 @pytest.mark.parametrize("key", ["ffffffff", "0" * 64])
