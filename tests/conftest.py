@@ -17,7 +17,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-TOOLS = ("git", "getfattr", "rsync", "setcap", "setfacl", "sqlite3", "strace", "unshare")
+TOOLS = ("git", "getfattr", "nginx", "rsync", "setcap", "setfacl", "sqlite3", "strace", "unshare")
 """Programs that interop tests compare with; .ci/run installs them."""
 
 _PATIENT = (HealthCheck.too_slow, HealthCheck.data_too_large)

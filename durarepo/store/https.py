@@ -252,8 +252,7 @@ class HttpsRemote:
         """
         last = ""
         while True:
-            query = f"?after={last}" if last else ""
-            names = self._tried(partial(self._page, query), "list the remote")
+            names = self.page(last)
             if not names:
                 return
             for name in names:
@@ -261,6 +260,15 @@ class HttpsRemote:
                     raise _odd("the remote listed names out of order")
                 yield name
                 last = name
+
+    def page(self, after: str) -> list[ObjectName]:
+        """Return the next names after one, or the first for an empty text; none at the end.
+
+        Raises:
+            RemoteError: ``no-listing``.
+        """
+        query = f"?after={after}" if after else ""
+        return self._tried(partial(self._page, query), "list the remote")
 
     def _page(self, query: str) -> list[ObjectName]:
         limit = MIRROR_PAGE_NAMES * _LINE_MAX_BYTES
@@ -281,22 +289,26 @@ class HttpsRemote:
         return self._patience.run(attempt, doing=doing)
 
     def _refusal(self, reply: Reply) -> RemoteError | BrokenOffError:
-        """Return what an answer means that gave nothing."""
-        if reply.status in _AGAIN:
-            return BrokenOffError(f"it answered {reply.status}", retry_after(reply))
-        if reply.status in _REFUSED:
-            return RemoteError(
-                "refused",
-                f"'{self.transport.base.host}' refused the credentials ({reply.status})",
-                hint="check the credentials file of the remote, and what they allow",
-            )
-        if reply.status in _FULL:
-            return RemoteError(
-                "full",
-                f"'{self.transport.base.host}' takes no more ({reply.status})",
-                hint="raise its quota or its limit for one object, or free space there",
-            )
-        return _odd(f"'{self.transport.base.host}' answered {reply.status}")
+        return refusal_of(reply, self.transport.base.host)
+
+
+def refusal_of(reply: Reply, host: str) -> RemoteError | BrokenOffError:
+    """Return what an answer means that gave nothing."""
+    if reply.status in _AGAIN:
+        return BrokenOffError(f"it answered {reply.status}", retry_after(reply))
+    if reply.status in _REFUSED:
+        return RemoteError(
+            "refused",
+            f"'{host}' refused the credentials ({reply.status})",
+            hint="check the credentials file of the remote, and what they allow",
+        )
+    if reply.status in _FULL:
+        return RemoteError(
+            "full",
+            f"'{host}' takes no more ({reply.status})",
+            hint="raise its quota or its limit for one object, or free space there",
+        )
+    return _odd(f"'{host}' answered {reply.status}")
 
 
 def _odd(what: str) -> RemoteError:
