@@ -24,8 +24,9 @@ class Judged:
     """What becomes of a file, by which rule and at which stage.
 
     ``rules`` are all rules that hold. ``data`` is what to keep instead when values are taken
-    out, and ``count`` how many. ``is_waivable`` says that a reviewed entry could keep the file:
-    what stands there is a header without a key, as in documentation.
+    out, ``count`` how many, and ``counts`` how many by each rule, where that is known.
+    ``is_waivable`` says that a reviewed entry could keep the file: what stands there is a
+    header without a key, as in documentation.
     """
 
     decision: Decision
@@ -34,6 +35,7 @@ class Judged:
     rules: tuple[str, ...] = ()
     data: bytes | None = None
     count: int = 0
+    counts: tuple[tuple[str, int], ...] = ()
     is_waivable: bool = False
 
 
@@ -146,5 +148,6 @@ class ContentPolicy:
             stage=Stage.STRUCTURED,
             rules=done.rules,
             data=done.data,
-            count=done.count,
+            count=sum(number for _, number in done.counts),
+            counts=done.counts,
         )

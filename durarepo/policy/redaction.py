@@ -7,6 +7,7 @@ Source: spec/exclusion.md 5. Start at `redact`, or `LineRedactor` for text of an
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -83,11 +84,15 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A file without its secrets: the bytes, the rules by which values went, and how many."""
+    """A file without its secrets: the bytes, and how many values went by which rule."""
 
     data: bytes
-    rules: tuple[str, ...]
-    count: int
+    counts: tuple[tuple[str, int], ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules by which values went."""
+        return tuple(rule for rule, _ in self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +171,15 @@ def _certain_form(data: bytes, form: Form) -> Form:
 def _taken_out(
     data: bytes, form: Form, rules: ContentRules, engine: Engine
 ) -> Redacted | Refusal | None:
-    now, names, count = data, set[str](), 0
+    now, names = data, Counter[str]()
     for _ in range(_NUMBER_OF_TRIES + 1):
         spans = _found(now, form, rules, engine)
         if isinstance(spans, Refusal):
             return spans
         if not spans:
-            return Redacted(now, tuple(sorted(names)), count) if count else None
+            return Redacted(now, tuple(sorted(names.items()))) if names else None
         now = _without(now, spans)
         names.update(span.rule for span in spans)
-        count += len(spans)
     return Refusal(min(names))
 
 
@@ -315,8 +319,7 @@ class LineRedactor:
         self._rules = rules
         self._engine = engine
         self._rest: list[bytes] = []
-        self.names: set[str] = set()
-        self.count = 0
+        self.counts = Counter[str]()
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes; return those of the lines that have ended."""
@@ -334,6 +337,5 @@ class LineRedactor:
 
     def _redacted(self, lines: bytes) -> bytes:
         spans = _merged(find_spans(lines, self._rules, self._engine))
-        self.names.update(span.rule for span in spans)
-        self.count += len(spans)
+        self.counts.update(span.rule for span in spans)
         return _without(lines, spans)

@@ -427,4 +427,5 @@ def _by_policy(kept: Kept, judged: Judged) -> Kept:
     """Tell what the policy did: values were taken out, or a reviewed entry keeps a header."""
     if judged.decision is Decision.INCLUDE:
         return kept._replace(quiet=False)  # the entry ends some day, or may be taken back
-    return kept._replace(redacted=((judged.rule, max(judged.count, 1)), *kept.redacted))
+    counts = judged.counts or ((judged.rule, max(judged.count, 1)),)
+    return kept._replace(redacted=(*counts, *kept.redacted))

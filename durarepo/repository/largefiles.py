@@ -148,8 +148,7 @@ def same_as_scanned(segments: Iterable[Segment], seen: tuple[bytes, ...]) -> Ite
 class Redaction:
     """What was taken out of a text while it was read."""
 
-    rules: tuple[str, ...] = ()
-    count: int = 0
+    counts: tuple[tuple[str, int], ...] = ()
 
 
 def redacted_segments(
@@ -175,7 +174,7 @@ def redacted_segments(
     rest = redactor.finish()
     if rest:
         yield Segment(offset=at, length=len(rest), data=rest)
-    done.rules, done.count = tuple(sorted(redactor.names)), redactor.count
+    done.counts = tuple(sorted(redactor.counts.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +298,8 @@ class LargeFiles:
             sizes: list[int] = []
             again = same_as_scanned(redacted_segments(same, policy, Redaction()), after.seen)
             digest, content = self._storing.consume(cut, _measured(again, sizes))
-        judged = replace(judged, rules=done.rules, count=done.count)
+        rules = tuple(rule for rule, _ in done.counts)
+        judged = replace(judged, rules=rules, counts=done.counts)
         return Stored(judged=judged, content=content, size=sum(sizes), sha256=digest)
 
 

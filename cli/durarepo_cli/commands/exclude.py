@@ -54,10 +54,11 @@ def test(session: Session, /, root: str | None, paths: tuple[str, ...]) -> None:
 def show_tested(session: Session, tested: "Tested") -> None:
     """Print what would become of one path."""
     if session.output.is_json:
-        session.output.item(_fields(tested))
+        session.output.item({**_fields(tested), "rules": list(tested.rules)})
         return
     said = f"{tested.decision}: {quoted(tested.path)}"
-    by = ", ".join(part for part in (tested.rule, str(tested.stage or "")) if part)
+    rules = tested.rules if tested.decision == "redact" else (tested.rule,)
+    by = ", ".join(part for part in (*rules, str(tested.stage or "")) if part)
     session.output.line(f"{said} ({by})" if by else said)
 
 

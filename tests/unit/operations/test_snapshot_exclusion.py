@@ -271,6 +271,30 @@ def test_values_are_taken_out_of_a_transcript_and_its_entry_is_marked(stream: St
     assert (again.redacted, again.new_chunks) == (4, 0)
 
 
+def test_every_rule_by_which_values_went_is_named(stream: Stream) -> None:
+    """Whoever sets up a restored agent anew must hear of each login, not of one a file."""
+    other = b"glpat-" + drawn(20).encode()
+    text = b'{"m": "%s or %s"}\n{"m": "%s"}\n' % (token(), token(), other)
+    fill(stream.root, {"t.jsonl": text, "big.jsonl": text + b'{"m": "plain line"}\n' * 90_000})
+    with open_repository(stream.places) as repository:
+        dry = list(judge_roots(repository, home=None, clock=stream.clock))
+
+    result = stream.snapshot()
+
+    expected = {("token-github", 2), ("token-gitlab", 1)}
+    for name in ("t.jsonl", "big.jsonl"):
+        path = bytes(stream.root / name)
+        lines = [one for one in result.left_out if one.path == path]
+        assert {(one.rule, one.count) for one in lines} == expected
+        (tested,) = [one for one in dry if one.path == path]
+        assert tested.rules == ("token-github", "token-gitlab")
+    with open_repository(stream.places) as repository:
+        request = CheckoutRequest(destination=bytes(stream.base / "out"))
+        done = checkout(repository, request, clock=stream.clock)
+    assert len(done.reprovision) == 4
+    assert done.not_restored["redacted"] == 2
+
+
 def test_a_value_that_cannot_be_taken_out_leaves_the_file_out(stream: Stream) -> None:
     """In a program, nobody can say what else a value is part of."""
     secret = token()
