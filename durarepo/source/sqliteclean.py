@@ -22,6 +22,7 @@ from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.names import folded, text_of, undecorated
 from durarepo.policy.remembered import RememberedScan, ScanMemory
 from durarepo.policy.rules import DatabaseRule, Decision, Stage
+from durarepo.source.sqlitefree import FreelistError, clear_free_pages
 from durarepo.source.sqlitepages import PageError, most_of_key, most_of_row, values_of_page
 from durarepo.source.sqlitestate import WorkFolderProtocol
 from durarepo.store.atomic import store_error
@@ -137,8 +138,8 @@ def clean_file(
 ) -> CleanedFile:
     """Clean a copy of the work folder and scan the bytes of what is left.
 
-    A copy that nothing is taken out of keeps its bytes. Nothing is written anywhere but into
-    the work folder, and no value is told.
+    A copy that nothing is taken out of keeps its bytes, but for those of free pages, which
+    become zeros. Nothing is written anywhere but into the work folder, and no value is told.
 
     Args:
         path: the copy; it is changed, or replaced by another file of ``work``.
@@ -163,6 +164,8 @@ def clean_file(
             cleaned = clean(connection, name, policy, compact=copy.compact, cells=copy.cells)
             if cleaned.judged.decision is not Decision.EXCLUDE:
                 cleaned = _without_hits_in_pages(cleaned, connection, copy)
+            if cleaned.judged.decision is not Decision.EXCLUDE:
+                copy.forget_free_pages(connection)
     except sqlite3.Error:
         cleaned = Cleaned(judged=_left_out(RULE_UNREADABLE))
     copy.set_header(mode)
@@ -215,6 +218,13 @@ class _Copy:
             raise
         self._work.discard(self.path)
         self.path, self.is_compacted, self._looked = compacted, True, None
+
+    def forget_free_pages(self, connection: sqlite3.Connection) -> None:
+        """Leave nothing in free pages: what was deleted there is cut, and no scan sees it whole."""
+        try:
+            clear_free_pages(self.path)
+        except FreelistError:
+            self.compact(connection)
 
     def judge_pages(self) -> Judged:
         """Judge the bytes of the copy, once as long as they are the same."""

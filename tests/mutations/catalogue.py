@@ -1036,6 +1036,74 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="free-pages-kept",
+        rows=("A2a",),
+        breaks="what was deleted is kept in the free pages of a database",
+        file="durarepo/source/sqliteclean.py",
+        old="            clear_free_pages(self.path)",
+        new="            pass",
+        tests=(
+            f"{_UNIT}/source/test_sqlitefree.py"
+            "::test_no_part_of_a_deleted_value_that_pages_cut_is_kept",
+        ),
+    ),
+    Mutation(
+        id="damaged-freelist-believed",
+        rows=("A2a",),
+        breaks="pages are overwritten because a damaged list calls them free",
+        file="durarepo/source/sqlitefree.py",
+        old="    if not is_sound or (leaves and not (min(leaves) > 1 and max(leaves) <= last)):",
+        new="    if False:",
+        tests=(
+            f"{_UNIT}/source/test_sqlitefree.py::test_a_damaged_list_of_free_pages_changes_nothing",
+        ),
+    ),
+    Mutation(
+        id="nesting-not-refused",
+        rows=("A2a",),
+        breaks="settings that nest deeper than is looked into are kept",
+        file="durarepo/policy/tokenleaves.py",
+        old="        if len(self.levels) > NESTING_MOST:",
+        new="        if False:",
+        tests=(
+            "tests/hostile/test_settings_files.py"
+            "::test_settings_that_nest_deeper_than_is_looked_into_are_left_out[open lists]",
+        ),
+    ),
+    Mutation(
+        id="parser-not-asked",
+        rows=("A2a",),
+        breaks="a secret that a parser states and no reader locates is kept",
+        file="durarepo/policy/redaction.py",
+        old="    if stated is not None:\n        return Refusal(stated)",
+        new="",
+        tests=(
+            "tests/unit/policy/test_redaction.py"
+            "::test_what_a_parser_states_and_no_reader_locates_is_left_out",
+        ),
+    ),
+    Mutation(
+        id="loose-secrets-kept",
+        rows=("A2a",),
+        breaks="what says secret in a form that no reader knows is kept",
+        file="durarepo/policy/redaction.py",
+        old="    if document is None and has_loose_secret(data):",
+        new="    if False:",
+        tests=(
+            "tests/policy/test_settings_forms.py"
+            "::test_in_every_form_the_secret_goes_and_all_else_stays",
+        ),
+    ),
+    Mutation(
+        id="wide-settings-kept",
+        rows=("A2a",),
+        breaks="settings in UTF-16 are judged by bytes that say nothing",
+        file="durarepo/policy/redaction.py",
+        old="    if form.is_configuration and _is_wide(data, engine):",
+        new="    if False:",
+        tests=("tests/policy/test_cases.py::test_fresh_instances_are_decided_right[wide-setting]",),
+    ),
+    Mutation(
         id="parts-passed-over",
         rows=("A2a",),
         breaks="a part of a file in which an engine saw something is passed over",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from durarepo.policy import redaction
 from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.forms import Profile, Syntax, form_of
 from durarepo.policy.rules import Decision
@@ -196,3 +197,19 @@ def test_a_line_of_many_blanks_ends_no_backup() -> None:
         assert POLICY.judge(b"settings.yaml", line).decision is Decision.INCLUDE
 
     run_in_child(judge)
+
+
+def test_what_a_parser_states_and_no_reader_locates_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reader of leaves is no parser; what it misses must not be kept because of that."""
+    monkeypatch.setattr(redaction, "token_leaves", lambda *_, **__: iter(()))
+    files = {
+        b"a.json": b'{"a": {"api_key": "%s"}}' % SECRET.encode(),
+        b"a.toml": b'[a]\napi_key = "%s"\n' % SECRET.encode(),
+    }
+
+    judged = [POLICY.judge(name, data) for name, data in files.items()]
+
+    assert [one.decision for one in judged] == [Decision.EXCLUDE] * 2
+    assert {one.rule for one in judged} == {"assigned"}
