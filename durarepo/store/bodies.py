@@ -56,6 +56,33 @@ def body_of_object(store: ObjectStore, name: ObjectName) -> Body:
     return Body(size=size, digest=Digest(digest.digest()), pieces=pieces)
 
 
+def checked_pieces(body: Body) -> Iterator[bytes]:
+    """Yield the pieces of a body, the last one only when all of it is what was measured.
+
+    So a remote never gets a whole object that is not the one it was to get.
+
+    Raises:
+        IntegrityError: ``object-name``: it changed since it was measured.
+    """
+    digest, size, held = hashlib.sha256(), 0, b""
+    for piece in body.pieces():
+        digest.update(piece)
+        size += len(piece)
+        if size > body.size:
+            break
+        if held and piece:
+            yield held
+        held = piece or held
+    if size != body.size or digest.digest() != body.digest:
+        raise IntegrityError(
+            "object-name",
+            f"an object of {body.size} bytes changed while it was sent",
+            hint="run durarepo verify --packs",
+        )
+    if held:
+        yield held
+
+
 def _bounded(data: Iterable[bytes]) -> Iterator[bytes]:
     size = 0
     for piece in data:

@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from durarepo.core.errors import RemoteError, StoreError
+from durarepo.core.limits import PACK_MAX_BYTES
 from durarepo.core.names import ObjectName
+from durarepo.store.bodies import checked_pieces
 from durarepo.store.localdir import LocalDir
 from durarepo.store.port import Body, Put
 
@@ -56,9 +58,11 @@ class FolderRemote:
 
         What is new is compared too: a network file system can lose what it took.
         """
-        put = self.put_new(name, body.pieces())
+        if body.size > PACK_MAX_BYTES:
+            raise ValueError(f"an object is at most {PACK_MAX_BYTES} bytes")
+        put = self.put_new(name, checked_pieces(body))
         if put is Put.CREATED:
-            self.put_new(name, body.pieces())
+            self.put_new(name, checked_pieces(body))
         return put
 
     def read(self, name: ObjectName, offset: int = 0, length: int | None = None) -> bytes:
