@@ -31,6 +31,7 @@ from durarepo.repository.selection import View, open_view
 from durarepo.repository.trees import iter_directory, join_path
 from durarepo.source.judging import ContentTest
 from durarepo.source.mounts import read_mounts
+from durarepo.source.opening import open_root
 from durarepo.source.pathjudge import PathJudge
 from durarepo.source.sqlitestate import is_sqlite
 from durarepo.source.walk import WalkRules, border_rule
@@ -87,7 +88,8 @@ def diff(
 
     Raises:
         SelectionError: ``no-sequence``, ``sequence``.
-        SourceError: ``unreadable``: something of the working tree cannot be read.
+        SourceError: ``root-missing`` and others of `open_root`; ``unreadable``: something of
+            the working tree cannot be read.
         IntegrityError, TrustError, FreshnessError, KeyMaterialError, StoreError: as every
             reading of a manifest.
     """
@@ -95,6 +97,8 @@ def diff(
     old = _Kept(view)
     roots = set(old.paths)
     if other == WORKING:
+        for path in repository.root_paths:
+            os.close(open_root(path))  # what is not there was not removed file by file
         new: _Side = _Working(repository, issued=view.manifest.statement.issued)
         roots |= set(repository.root_paths)
     else:

@@ -22,7 +22,6 @@ from durarepo.format.keytext import (
     encode_card,
     encode_key,
     encode_keys_file,
-    parse_key,
 )
 from durarepo.format.layout import Compartment, Seal, fitting_class
 from durarepo.format.registry import (
@@ -47,6 +46,7 @@ from durarepo.local.placement import check_outside
 from durarepo.local.places import SCRATCH, Places
 from durarepo.local.secretfiles import prepare_secret_folder, write_secret_new
 from durarepo.local.statefiles import HighWater, StateFiles
+from durarepo.repository.recipientkey import recipient_given
 from durarepo.repository.repository import registry_slot
 from durarepo.sealing import seal_box, seal_registry, sign_document
 from durarepo.store.atomic import make_folder, shown, write_once
@@ -112,7 +112,7 @@ def initialise(request: InitRequest, *, now: int) -> Initialised:
     """
     config = _configuration(request)
     _check_new(request)
-    recipients = [_recipient(text) for text in request.recipients]
+    recipients = [recipient_given(text) for text in request.recipients]
     keys = _NewKeys(
         signing=primitives.random_key() + primitives.random_key(),
         naming=primitives.random_key(),
@@ -244,13 +244,6 @@ def _prepare_key_folders(request: InitRequest) -> None:
                     hint="name another folder; move it away only if it is of no living stream, "
                     "which cannot be read without its keys",
                 )
-
-
-def _recipient(text: str) -> bytes:
-    if os.path.isfile(text):
-        with open(text, "rb") as file:
-            return parse_key("recipient", file.read(1 << 16))
-    return parse_key("recipient", text.encode())
 
 
 def _registry(config: StreamConfig, keys: _NewKeys, data: list[bytes], now: int) -> Registry:

@@ -5,19 +5,17 @@ are rewritten. What a retired recipient could open before, it still can, whereve
 Source: spec/format.md 8 and 5.5. Start at `add_recipient`.
 """
 
-import os
 import re
 
 from durarepo.core.errors import ConfigurationError
 from durarepo.crypto import primitives
-from durarepo.format.keytext import parse_key
 from durarepo.format.registry import Registry
 from durarepo.repository.admission import Clock, Outcome, carry_out
 from durarepo.repository.nextregistry import renewed, with_recipients
+from durarepo.repository.recipientkey import recipient_given
 from durarepo.repository.repository import Repository
 
 _ID = re.compile(r"[0-9a-f]{8,64}\Z")
-_FILE_MAX_BYTES = 1 << 16
 
 
 def add_recipient(
@@ -27,7 +25,7 @@ def add_recipient(
 
     Args:
         repository: open; its lock is taken.
-        key: the recipient's key text, or the path of a file that holds it.
+        key: the recipient's key text, as `recipient_given` takes it.
         clock: the live time.
         out: where a draft is written, if the owner signs elsewhere.
 
@@ -36,7 +34,7 @@ def add_recipient(
         ConfigurationError: ``recipients``: it is one already, or there are too many.
         RunError, TrustError, IntegrityError, StoreError: see `carry_out`.
     """
-    public = _parse_recipient(key)
+    public = recipient_given(key)
 
     def compose(now: int) -> Registry:
         data = repository.record.current.data_recipients
@@ -54,7 +52,7 @@ def retire_recipient(
 
     Args:
         repository: open; its lock is taken.
-        key: key text, a file that holds it, or eight digits or more of the recipient's id.
+        key: as `recipient_given` takes it, or eight digits or more of the recipient's id.
         clock: the live time.
         out: where a draft is written, if the owner signs elsewhere.
 
@@ -64,7 +62,7 @@ def retire_recipient(
             ``own-recipient``: it is the identity that is here.
         RunError, TrustError, IntegrityError, StoreError: see `carry_out`.
     """
-    wanted = key if _ID.match(key) else primitives.sha256(_parse_recipient(key)).hex()
+    wanted = key if _ID.match(key) else primitives.sha256(recipient_given(key)).hex()
 
     def compose(now: int) -> Registry:
         data = repository.record.current.data_recipients
@@ -92,13 +90,6 @@ def _refuse_own(repository: Repository, left: tuple[bytes, ...]) -> None:
             "that recipient is the identity of this computer, which could read nothing afterwards",
             hint="add the new recipient first, then retire this one where another identity is",
         )
-
-
-def _parse_recipient(text: str) -> bytes:
-    if os.path.isfile(text):
-        with open(text, "rb") as file:
-            return parse_key("recipient", file.read(_FILE_MAX_BYTES))
-    return parse_key("recipient", text.encode())
 
 
 def _changed(repository: Repository, data: tuple[bytes, ...], now: int) -> Registry:

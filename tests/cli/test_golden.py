@@ -122,6 +122,7 @@ def _plain(text: str, cli: Cli) -> str:
     text = re.sub(r"(new {7})[^,]+, stored as [0-9.]+ [KM]?i?B", r"\1SIZE, stored as SIZE", text)
     text = re.sub(r'("policy": )"[^"]*"', r'\1"WORD"', text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "HEX", text)
+    text = re.sub(r"(durarepo-recipient-1) [0-9a-f]+ [0-9a-f]{8}", r"\1 HEX CHECK", text)
     text = re.sub(r"\b20(?!01-09-09)[0-9-]{8}T[0-9:]{8}(\.[0-9]{9})?Z", "TIME", text)
     text = re.sub(r'("engine": "|scanner {7})(hyperscan|re2)', r"\1ENGINE", text)
     text = re.sub(r'("host": )\{[^}]*\}', r"\1{}", text)

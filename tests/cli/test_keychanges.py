@@ -129,6 +129,52 @@ def test_a_new_signer_s_public_key_goes_into_a_draft(begun: Cli) -> None:
     no_secret(begun, made.stdout, out.read_bytes(), (begun.home / "draft").read_bytes())
 
 
+def test_a_recipient_is_added_by_what_another_computer_prints(begun: Cli) -> None:
+    """A key that one has to put together from files by hand is not handed over at all."""
+    other = Cli(begun.home / "other")
+    (other.home / "work").mkdir()
+    made = other.run("init", "--stream", "work", "--root", str(other.home / "work"))
+    assert made.code == 0
+    listed = other.run("keys", "list", "--json").json()
+    check("keys", listed)
+    text = str(listed["recipient"])
+    assert text in other.run("keys", "list").out
+    assert begun.run("keys", "list", "--json").json()["recipient"] != text
+
+    line = begun.run("keys", "add-recipient", f"data heir {text}", "--json")
+    again = begun.run("keys", "add-recipient", text, "--json")
+    several = begun.run("keys", "add-recipient", str(begun.keys() / "recipients"), "--json")
+
+    assert line.json()["version"] == 2
+    assert (again.code, again.error()["code"]) == (2, "config.recipients")
+    assert several.error()["code"] == "keys.malformed"
+    status = begun.run("status", "--json").json()
+    check("status", status)
+    assert (status["registry_version"], status["recipients"]) == (2, 3)
+
+
+def test_status_lists_what_a_change_of_keys_has_left_open(begun: Cli) -> None:
+    """A draft of last year that nobody remembers would be carried to the owner, and refused."""
+    owner = take_away(begun)
+    for _ in range(2):
+        assert begun.run("keys", "rotate-naming", "--json").code == 12
+    waiting = begun.run("status", "--json").json()
+    draft = waiting["drafts"][0]["path"]  # type: ignore[index]
+    carried = begun.home / "carried"
+    carried.write_bytes(Path(str(draft).replace("/var/lib", str(begun.home / "var"))).read_bytes())
+    assert begun.run("registry", "sign", str(carried), "--owner", str(owner)).code == 0
+    assert begun.run("registry", "admit", f"{carried}.signed").code == 0
+
+    told = begun.run("status", "--json").json()
+
+    check("status", told)
+    assert [one["stale"] for one in waiting["drafts"]] == [False, False]  # type: ignore[attr-defined]
+    assert len(waiting["waiting_keys"]) == 2  # type: ignore[arg-type]
+    assert [one["stale"] for one in told["drafts"]] == [True, True]  # type: ignore[attr-defined]
+    assert len(told["waiting_keys"]) == 1  # type: ignore[arg-type]
+    assert "stale" in begun.run("status").out
+
+
 def test_status_tells_that_the_card_has_become_old(begun: Cli) -> None:
     """A card that opens yesterday's keys is found out on the worst day."""
     assert "card" not in begun.run("status", "--json").json()["todo"]  # type: ignore[operator]

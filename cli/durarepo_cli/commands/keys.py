@@ -13,6 +13,7 @@ from durarepo.format.registry import Role
 from durarepo.local import keyring
 from durarepo.operations.recipients import add_recipient, retire_recipient
 from durarepo.operations.rotation import new_signer, rotate_naming, rotate_signing
+from durarepo.repository.recipientkey import recipient_text
 from durarepo.repository.repository import Repository
 from durarepo.sealing import signer_id
 from durarepo_cli.command import Command, Group
@@ -45,12 +46,15 @@ def command() -> None:
 def list_keys(session: Session, /) -> None:
     """List the key files of the stream: what is here, and its public id.
 
-    Never prints a key.
+    Never prints a secret; the recipient's key that it prints seals, and opens nothing.
     """
     with session.open() as repository:
         rows = key_rows(repository)
         stream, folder = repository.stream, repository.places.keys
-        put_only = repository.keys.identity is None
+        identity = repository.keys.identity
+    put_only = identity is None
+    own = None if identity is None else primitives.recipient_of(identity.reveal())
+    text = None if own is None else recipient_text(own)
     output = session.output
     if output.is_json:
         output.result(
@@ -58,6 +62,7 @@ def list_keys(session: Session, /) -> None:
                 "stream": stream,
                 **path_fields("folder", folder),
                 "put_only": put_only,
+                "recipient": text,
                 "keys": [_json(row) for row in rows],
             }
         )
@@ -65,6 +70,9 @@ def list_keys(session: Session, /) -> None:
     output.line(f"keys of stream {stream} in {quoted(folder)}")
     for row in rows:
         output.line(f"  {row.kind:<12}  {_state(row):<22}  {row.id or '-'}")
+    if text is not None:
+        output.line("recipient of the identity here, for durarepo keys add-recipient elsewhere:")
+        output.line(f"  {text}")
     if put_only:
         output.line("this computer may write and never read: there is no identity here")
 
@@ -115,9 +123,10 @@ ALLOWS_LAPSE = (
 @_OUT
 @click.pass_obj
 def add(session: Session, /, *, key: str, out: str | None) -> None:
-    """Let KEY open what is kept from now on: key text, or a file with it.
+    """Let KEY open what is kept from now on.
 
-    Older packs follow, run by run.
+    KEY is what durarepo keys list prints where the other identity is, in quotes; or a line of a
+    file 'recipients'; or a file with either. Older packs follow, run by run.
     """
     with session.open() as repository:
         outcome = add_recipient(repository, key, clock=clock, out=out_path(out))

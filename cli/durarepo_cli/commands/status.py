@@ -18,6 +18,7 @@ from durarepo.repository.cardage import is_card_current
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import Repository
 from durarepo.repository.rewriting import recipients_share
+from durarepo.repository.unfinished import OpenDraft, drafts_here, waiting_keys
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.output import counted, path_fields, quoted, size_text, time_text
@@ -38,7 +39,11 @@ class Status:
     omissions_since: int | None
     last_verify: Outcome | None
     registry_expires: int
+    registry_version: int
+    recipients: int
     recipients_share: float
+    drafts: tuple[OpenDraft, ...]
+    waiting_keys: tuple[bytes, ...]
     put_only: bool
     engine: str | None
     remotes: tuple[str, ...]
@@ -82,7 +87,11 @@ def status_of(repository: Repository, *, now: int) -> Status:
         omissions_since=_omissions_since(complete),
         last_verify=LastVerify(repository.places.state).outcome(),
         registry_expires=repository.registry.registry.expires,
+        registry_version=repository.registry.registry.version,
+        recipients=len(repository.record.current.data_recipients),
         recipients_share=recipients_share(repository),
+        drafts=tuple(drafts_here(repository)),
+        waiting_keys=tuple(waiting_keys(repository)),
         put_only=repository.keys.identity is None,
         engine=usual_engine(),
         remotes=tuple(remote.name for remote in repository.configuration.remotes),
@@ -128,14 +137,25 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
     if status.omissions_since is not None:
         lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
     lines.append(("last verify", _verify_text(status.last_verify)))
-    left = status.registry_expires - now
-    if left < REGISTRY_WARN_SECONDS:
-        lines.append(("registry", f"expires {time_text(status.registry_expires)}"))
-    if status.recipients_share < 1:
-        lines.append(("recipients", f"{status.recipients_share:.0%} is sealed to today's"))
+    lines += _about_keys(status, now)
     lines.append(("scanner", status.engine or "none: no snapshot can be taken"))
     lines.append(("remotes", ", ".join(status.remotes) or "none: there is no second copy"))
     lines.append(("still open", ", ".join(status.todo) or "nothing"))
+    return lines
+
+
+def _about_keys(status: Status, now: int) -> list[tuple[str, str]]:
+    expires = time_text(status.registry_expires)
+    word = "expired" if now >= status.registry_expires else "expires"
+    share = f"{int(status.recipients_share * 100)}% of what is kept is sealed to them"
+    lines = [
+        ("registry", f"{status.registry_version}, {word} {expires}"),
+        ("recipients", f"{status.recipients}; {share}"),
+    ]
+    for one in status.drafts:
+        said = "stale, may be removed" if one.is_stale else "waits for the owner"
+        lines.append(("draft", f"{quoted(one.path)}: {said}"))
+    lines += [("waiting key", f"{quoted(path)}: in no registry") for path in status.waiting_keys]
     return lines
 
 
@@ -185,7 +205,14 @@ def _json(status: Status) -> dict[str, object]:
         "omissions": None if newest is None else newest.omissions,
         "omissions_since": time_text(status.omissions_since),
         "registry_expires": time_text(status.registry_expires),
+        "registry_version": status.registry_version,
+        "recipients": status.recipients,
         "recipients_share": round(status.recipients_share, 4),
+        "drafts": [
+            {**path_fields("path", one.path), "version": one.version, "stale": one.is_stale}
+            for one in status.drafts
+        ],
+        "waiting_keys": [path_fields("path", path) for path in status.waiting_keys],
         "put_only": status.put_only,
         "engine": status.engine,
         "remotes": [{"name": name} for name in status.remotes],

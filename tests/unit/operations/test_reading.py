@@ -419,6 +419,18 @@ def test_diff_with_the_working_tree_leaves_out_what_a_snapshot_leaves_out(
     assert found == {bytes(tmp_path / "root" / "other"): "added"}
 
 
+def test_diff_with_a_root_that_is_missing_says_so(stream: Stream) -> None:
+    """A disk that is not mounted is no removal of everything."""
+    fill(stream.root, {"a": b"1"})
+    stream.snapshot()
+    stream.root.rename(stream.base / "elsewhere")
+
+    with pytest.raises(SourceError) as refusal:
+        working(stream)
+
+    assert refusal.value.code == "source.root-missing"
+
+
 def test_diff_sees_no_change_in_a_database_at_work(stream: Stream) -> None:
     """A log and a size that is not the copy's are how an open database looks, not a change."""
     path = stream.root / "agent.db"
