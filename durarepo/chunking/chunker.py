@@ -63,9 +63,14 @@ def cut_windows(
         yield rest
 
 
+def page_step(page_bytes: int) -> int:
+    """Return the length of every chunk but the last of a database with pages of this size."""
+    return max(page_bytes, _PAGES_BYTES)
+
+
 def cut_pages(windows: Iterable[bytes], *, page_bytes: int) -> Iterator[memoryview | bytes]:
     """Yield chunks of a database file, each a multiple of its page size (the last may be less)."""
-    step = max(page_bytes, _PAGES_BYTES)
+    step = page_step(page_bytes)
     rest: bytes = b""
     for window in windows:
         data = rest + window if rest else window

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from durarepo.policy.scanning import CLEAN, OVERLAP_BYTES, Findings, Scan
 
 PART_BYTES = 32 * 1024
-_KEY_BYTES = 16
+_KEY_BYTES = 32
 
 
 class ScanMemory:
@@ -143,4 +143,4 @@ class RememberedScan:
 
 
 def _key(part: bytes) -> bytes:
-    return hashlib.sha256(part).digest()[:_KEY_BYTES]
+    return hashlib.sha256(part).digest()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from durarepo.chunking.chunker import average_for, cut_pages, cut_windows
+from durarepo.chunking.chunker import average_for, cut_windows
 from durarepo.core.entries import ChunkList, Consistency, Entry, FileType
 from durarepo.core.errors import SourceError, VanishedError
 from durarepo.core.limits import READ_WINDOW_BYTES, WHOLE_FILE_MAX_BYTES, XATTR_INLINE_BYTES
@@ -26,8 +26,9 @@ from durarepo.policy.remembered import ScanMemory
 from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.chunks import ChunkSink
 from durarepo.repository.exclusion import Exclusion
+from durarepo.repository.knownparts import KnownParts
 from durarepo.repository.largefiles import LargeFiles
-from durarepo.repository.scanmemories import ScanMemories
+from durarepo.repository.scanmemories import DatabaseMemory, ScanMemories
 from durarepo.repository.storing import Content, Storing
 from durarepo.source.metadata import MetadataReader, Unread
 from durarepo.source.reading import Segment, SmallRead, read_small
@@ -243,7 +244,8 @@ class FileKeeper:
         path: bytes,
         file_system: bytes,
     ) -> Kept | Withheld:
-        taken = self._cleaned(path, listed[0], self._memories.find(path))
+        memory = self._memories.find(path)
+        taken = self._cleaned(path, listed[0], memory)
         if isinstance(taken, Damaged):
             return self._keep_damaged(dirfd, listed, taken, file_system)
         copy, done = taken
@@ -251,12 +253,13 @@ class FileKeeper:
         try:
             if judged.decision is Decision.EXCLUDE:
                 return _left_out_database(judged)
-            cut = partial(cut_pages, page_bytes=copy.page_size)
-            digest, content = self._storing.consume(
-                cut, self._storing.timed(_segments_of(copy.path, copy.size))
-            )
+            parts = KnownParts(memory.stored, self._sink)
+            segments = self._storing.timed(_segments_of(copy.path, copy.size))
+            digest, content = parts.put(segments, page_bytes=copy.page_size)
         finally:
             self._work.discard(copy.path)
+        is_clean = judged.decision is Decision.INCLUDE
+        self._memories.keep(path, memory.scanned if is_clean else ScanMemory(), parts.stored)
         told = self._metadata.describe(dirfd, listed[0], copy.stat, file_system=file_system)
         entry = told.entry._replace(
             size=copy.size,
@@ -270,7 +273,7 @@ class FileKeeper:
         return kept._replace(database=_component(path, digest, copy), redacted=redacted)
 
     def _cleaned(
-        self, path: bytes, name: bytes, memory: ScanMemory
+        self, path: bytes, name: bytes, memory: DatabaseMemory
     ) -> tuple[DatabaseCopy, CleanedFile] | Damaged:
         """Return a copy of a database after it was cleaned; the caller discards it.
 
@@ -281,15 +284,13 @@ class FileKeeper:
             return copy
         try:
             policy = self.exclusion.contents
-            done = clean_file(copy.path, name, policy, work=self._work, memory=memory)
+            done = clean_file(copy.path, name, policy, work=self._work, memory=memory.scanned)
         except BaseException:
             self._work.discard(copy.path)
             raise
-        if done.cleaned.judged.decision is Decision.INCLUDE:
-            self._memories.keep(path, memory)
-        elif memory.has_skipped:
+        if done.cleaned.judged.decision is not Decision.INCLUDE and memory.scanned.has_skipped:
             self._work.discard(done.path)
-            return self._cleaned(path, name, ScanMemory())
+            return self._cleaned(path, name, DatabaseMemory())
         pages = done.size // copy.page_size
         return replace(copy, path=done.path, size=done.size, page_count=pages), done
 

@@ -1126,6 +1126,18 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="parts-of-dead-packs-named",
+        rows=("A3g",),
+        breaks="a part of a database is named although a pack that it needs is gone",
+        file="durarepo/repository/knownparts.py",
+        old="        return stored if self._sink.are_live([owner for _, owner in stored]) else []",
+        new="        return stored",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_remembered.py"
+            "::test_parts_whose_packs_are_gone_are_put_again",
+        ),
+    ),
+    Mutation(
         id="memory-of-another-policy-believed",
         rows=("A2a",),
         breaks="what an older version of the policy saw nothing in is not scanned again",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from durarepo.core.names import ChunkId
 from durarepo.local.catalog import Catalog
 from durarepo.policy.decide import Judged
 from durarepo.policy.remembered import ScanMemory
@@ -21,6 +22,7 @@ from tests.policy.fresh import prose, text
 
 ROWS = 3000
 DATABASE = "agent.db"
+STORED = {bytes(32): [(ChunkId(b"a" * 32), -7), (ChunkId(b"b" * 32), 9)], b"k" * 32: []}
 
 
 @pytest.fixture
@@ -34,6 +36,82 @@ def stream(tmp_path: Path) -> Stream:
         connection.executemany("INSERT INTO notes VALUES (?, ?)", rows)
     assert stream.snapshot().files == 1
     return stream
+
+
+def test_a_memory_that_does_not_fit_its_sum_is_not_believed(tmp_path: Path) -> None:
+    """What it says of a chunk ends up in a manifest."""
+    with closing(Catalog(bytes(tmp_path / "catalog.db"))) as catalog:
+        memories = ScanMemories(catalog, "1")
+        memories.keep(b"/a", ScanMemory(), STORED)
+        noted = catalog.scanned(b"/a") or b""
+        assert memories.find(b"/a").stored == STORED
+
+        for at in range(2, len(noted)):
+            catalog.keep_scanned(b"/a", noted[:at] + bytes((noted[at] ^ 1,)) + noted[at + 1 :])
+            assert memories.find(b"/a").stored == {}
+        catalog.keep_scanned(b"/b", noted)
+        assert memories.find(b"/b").stored == {}
+
+
+@pytest.mark.parametrize("rows", [1, ROWS])
+def test_parts_whose_packs_are_gone_are_put_again(stream: Stream, rows: int) -> None:
+    """A part that is only named again must lie in a pack that is there (law 3)."""
+    packs = packs_of(stream)
+    for name in packs:
+        stream.object_path(name).unlink()
+    change(stream, "UPDATE notes SET text = 'other words' WHERE id < ?", rows)
+
+    stream.snapshot()
+
+    assert packs.isdisjoint(packs_of(stream))
+    assert texts(stream.restored_root() / DATABASE) == texts(stream.root / DATABASE)
+
+
+@pytest.mark.parametrize("page_bytes", [512, 4096, 16384, 65536])
+def test_a_changed_database_comes_back_as_it_was(stream: Stream, page_bytes: int) -> None:
+    """Most of it is only named: every page has to be named at its place."""
+    change(stream, f"PRAGMA page_size = {page_bytes}")
+    change(stream, "VACUUM")
+    stream.snapshot()
+    for statement in (
+        "UPDATE notes SET text = 'other words' WHERE id % 700 = 3",
+        "DELETE FROM notes WHERE id BETWEEN 500 AND 900",
+        "INSERT INTO notes SELECT id + 100000, text || 'x' FROM notes WHERE id < 400",
+        "PRAGMA user_version = 7",
+    ):
+        change(stream, statement)
+        result = stream.snapshot()
+
+        back = stream.restored_root() / DATABASE
+        assert (result.files, result.excluded) == (1, 0)
+        assert texts(back) == texts(stream.root / DATABASE)
+        assert back.read_bytes()[100:] == (stream.root / DATABASE).read_bytes()[100:]
+
+
+def test_the_same_bytes_as_pages_of_another_size_are_cut_anew(stream: Stream) -> None:
+    """Chunks of another length would be listed with the length of these."""
+    change(stream, "CREATE TABLE zeros (data BLOB)")
+    for page_bytes in (4096, 32768, 4096):
+        change(stream, "DELETE FROM zeros")
+        change(stream, f"PRAGMA page_size = {page_bytes}")
+        change(stream, "VACUUM")
+        change(stream, "INSERT INTO zeros VALUES (zeroblob(3000000))")
+        stream.snapshot()
+
+        assert texts(stream.restored_root() / DATABASE) == texts(stream.root / DATABASE)
+
+
+def packs_of(stream: Stream) -> set[str]:
+    """Return the packs that the newest manifest pins."""
+    statements = stream.statements()
+    return {pin.name for pin in statements[max(statements)].pins}
+
+
+def texts(path: Path) -> list[tuple[int, str]]:
+    """Return all rows."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return connection.execute("SELECT id, text FROM notes ORDER BY id").fetchall()
 
 
 def change(stream: Stream, statement: str, *values: object) -> None:
@@ -110,18 +188,15 @@ def test_a_memory_is_believed_by_its_policy_alone_and_goes_with_its_file(tmp_pat
         memory = ScanMemory()
         scan = memory.scan(lambda: pytest.fail("nothing was fed"))
         for path in (b"/a/b", b"/a/b.db", b"/a/c/d", b"/a/c0"):
-            ScanMemories(catalog, "1").keep(path, memory)
+            ScanMemories(catalog, "1").keep(path, memory, STORED)
         del scan
-        noted = catalog.scanned(b"/a/b")
-
         catalog.forget_dir(b"/a/c")
         catalog.forget_dir(b"/a/b")
 
-        assert noted == b"1\0" + memory.encode()
         paths = (b"/a/b", b"/a/b.db", b"/a/c/d", b"/a/c0")
         held = [path for path in paths if catalog.scanned(path) is not None]
         assert held == [b"/a/b.db", b"/a/c0"]
-        catalog.keep_scanned(b"/a/b.db", b"1\0" + bytes(48))
-        assert ScanMemories(catalog, "1").find(b"/a/b.db")._before == bytes(48)
-        assert ScanMemories(catalog, "2").find(b"/a/b.db")._before == b""
-        assert ScanMemories(catalog, "1").find(b"/a")._before == b""
+        found = ScanMemories(catalog, "1").find(b"/a/b.db")
+        assert (found.scanned._before, found.stored) == (memory.encode(), STORED)
+        assert ScanMemories(catalog, "2").find(b"/a/b.db").stored == {}
+        assert ScanMemories(catalog, "1").find(b"/a").stored == {}
