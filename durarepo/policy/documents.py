@@ -28,6 +28,11 @@ _MANY_PARTS = re.compile(rb"(?:[A-Za-z0-9_\"'-]{1,80}[ \t]{0,8}\.[ \t]{0,8}){16}
 """A name of so many parts costs the parser the square of them."""
 
 
+_PAIR_NAMES = frozenset(name.decode() for name in PAIR_NAMES)
+_VALUE_NAMES = frozenset(name.decode() for name in VALUE_NAMES)
+_PAIR_NAME_MOST = max(map(len, _PAIR_NAMES | _VALUE_NAMES))
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What a parser made of a file."""
@@ -87,45 +92,48 @@ def iter_stated(document: Document, *, least: int = 0) -> Iterator[Stated]:
         value, name, above, depth = pending.pop()
         if depth > NESTING_MOST:
             raise NestingError
-        pairs = _members(value) if isinstance(value, tuple) else _items(value, name)
+        is_object = isinstance(value, tuple)
         inside = (*above, name) if name else above
-        for key, one in pairs:
+        for key, one in _members(value) if isinstance(value, tuple) else _items(value, name):
             if isinstance(one, str):
                 if len(one) >= least:
-                    text = one.encode("utf-8", "surrogatepass")
-                    yield Stated(key, inside, text)
+                    yield Stated(_encoded(key), inside, _encoded(one))
             elif isinstance(one, (tuple, list)):
-                pending.append((one, key if isinstance(value, tuple) else b"", inside, depth + 1))
+                pending.append((one, _encoded(key) if is_object else b"", inside, depth + 1))
 
 
-def _members(members: Iterable[tuple[str, object]]) -> Iterator[tuple[bytes, object]]:
-    pair, value = b"", None
-    for name, one in members:
-        key = name.encode("utf-8", "surrogatepass")
-        yield key, one
-        if isinstance(one, str):
-            lowered = key.lower()
-            if lowered in PAIR_NAMES:
-                pair = one.encode("utf-8", "surrogatepass")
-            elif lowered in VALUE_NAMES:
-                value = one
-    if pair and value is not None:
-        yield pair, value
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
-def _items(items: object, name: bytes) -> Iterator[tuple[bytes, object]]:
-    before = b""
+def _members(members: tuple[tuple[str, object], ...]) -> Iterable[tuple[str, object]]:
+    """Return the members of an object; a value of a pair once more, under the pair's name."""
+    names = {name.lower() for name, _ in members if len(name) <= _PAIR_NAME_MOST}
+    if names.isdisjoint(_VALUE_NAMES) or names.isdisjoint(_PAIR_NAMES):
+        return members
+    texts = [(name.lower(), one) for name, one in members if isinstance(one, str)]
+    values = [one for name, one in texts if name in _VALUE_NAMES]
+    pairs = [one for name, one in texts if name in _PAIR_NAMES]
+    return [*members, *((pair, value) for pair in pairs[-1:] for value in values)]
+
+
+def _items(items: object, name: bytes) -> Iterator[tuple[str, object]]:
+    above = name.decode("utf-8", "surrogatepass")
+    before = ""
     for one in items if isinstance(items, list) else [items]:
-        if not isinstance(one, str):
-            yield b"", one
+        if not isinstance(one, str) or not one.startswith("-"):
+            yield before or above, one
+            before = ""
             continue
-        text = one.encode("utf-8", "surrogatepass")
-        option = OPTION.match(text) if text.startswith(b"-") else None
-        if option is not None and option["value"] is not None:
-            yield option["name"], option["value"].decode("utf-8", "surrogatepass")
+        option = OPTION.match(_encoded(one))
+        before, was = "", before
+        if option is None:
+            yield was or above, one
+        elif option["value"] is None:
+            before = option["name"].decode("ascii")
+            yield was or above, one
         else:
-            yield before or name, one
-        before = option["name"] if option is not None and option["value"] is None else b""
+            yield option["name"].decode("ascii"), option["value"].decode("utf-8", "surrogatepass")
 
 
 def is_only_leaves_changed(before: Document, after: Document) -> bool:

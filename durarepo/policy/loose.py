@@ -29,22 +29,23 @@ _CONNECTION = re.compile(
     rb"(?i)(?<![A-Za-z0-9_])(?:password|pwd|accountkey|sharedaccesskey)[ \t]{0,4}=[ \t]{0,4}"
     rb"(?P<secret>[^\s;\"'\\<>&]{8,400})"
 )
+_CONNECTION_WORDS = (b"password", b"pwd", b"accesskey", b"accountkey")
 _SERVER = re.compile(
     rb"(?i)(?<![A-Za-z])(?:server|data source|host|addr|address|network address|endpoint"
     rb"|accountname|user id|uid|user|username|initial catalog|database|dbname)[ \t]{0,4}=[^=]"
 )
 _EMBEDDED = re.compile(
-    rb"(?P<name>[A-Za-z0-9_.-]{2,80})\\{1,7}\"[ \t]{0,8}:[ \t]{0,8}\\{1,7}\""
+    rb"\\(?P<rest>)\\{0,6}\"[ \t]{0,8}:[ \t]{0,8}\\{1,7}\""
     rb"(?P<secret>[^\\\"\s]{16,4000})\\{1,7}\""
 )
-"""A member of JSON within a string of JSON."""
+"""A member of JSON within a string of JSON, from the end of its name."""
 
 _SLASHED_URL = re.compile(
     rb":\\/\\/[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{6,200})@[A-Za-z0-9\[_$]"
 )
 _OPTION = re.compile(
-    rb"(?<![A-Za-z0-9_-])--?(?P<name>[A-Za-z][A-Za-z0-9_-]{0,60})[ =][\"']?"
-    rb"(?P<secret>[^\s\"'\\<>]{16,400})"
+    rb"-(?<![A-Za-z0-9_-]-)-?(?P<name>[A-Za-z][A-Za-z0-9_-]{0,60})[ =][\"']?"
+    rb"(?P<secret>(?!-)[^\s\"'\\<>]{16,400})"
 )
 _NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.-]*\Z")
 _NAME_REACH = 60
@@ -56,14 +57,24 @@ _CONNECTION_REACH = 300
 
 def inner_spans(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where secrets stand in connection strings, URLs, command lines and inner JSON."""
-    for match in _CONNECTION.finditer(data):
-        if is_password(match["secret"]) and _is_in_connection(match):
-            yield match.span("secret")
+    yield from _in_connections(data)
     for match in _SLASHED_URL.finditer(data) if b":\\/" in data else ():
         if is_password(match["secret"]):
             yield match.span("secret")
-    for match in (*_OPTION.finditer(data), *_EMBEDDED.finditer(data)):
+    for match in _OPTION.finditer(data):
         if says_secret(match["name"]) and is_assigned_secret(match["secret"]):
+            yield match.span("secret")
+    for match in _EMBEDDED.finditer(data) if b'\\"' in data else ():
+        if is_assigned_secret(match["secret"]) and says_secret(_name_of(match)):
+            yield match.span("secret")
+
+
+def _in_connections(data: bytes) -> Iterator[tuple[int, int]]:
+    lowered = data.lower()
+    if not any(word in lowered for word in _CONNECTION_WORDS):
+        return
+    for match in _CONNECTION.finditer(data):
+        if is_password(match["secret"]) and _is_in_connection(match):
             yield match.span("secret")
 
 

@@ -28,6 +28,8 @@ _ENDINGS = (
 )
 """How every decorated name ends; asked first, since nearly no name does."""
 
+_BEGINNINGS = (".#", "#")
+
 _STEPS_MAX = 4
 
 
@@ -49,6 +51,8 @@ def undecorated(name: str) -> tuple[str, ...]:
     Editors put ``.NAME.swp``, ``.#NAME`` and ``#NAME#`` beside a file; backups and copies
     append a word, a number or a date.
     """
+    if not name.startswith(_BEGINNINGS) and not name.endswith(_ENDINGS):
+        return (name,)
     found = [name]
     while len(found) <= _STEPS_MAX:
         shorter = _step(found[-1])
