@@ -25,6 +25,7 @@ MAY_CREATE = (
     "durarepo/repository/scratch.py",  # restored files, out of sight until published
     "durarepo/source/sqlitestate.py",  # copies of live databases, in a work folder
     "durarepo/source/sqliteclean.py",  # the same copies, when logins are taken out of them
+    "durarepo/source/sqlitefree.py",  # and what their free pages hold
 )
 
 RENAMES = {"os.replace", "os.rename", "os.renames", "shutil.move"}

@@ -131,7 +131,8 @@ def test_no_family_is_looked_at_from_each_of_its_bytes() -> None:
     def judge() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         for name, make in FAMILIES.values():
-            POLICY.judge(name.encode(), make(LARGE))
+            judged = POLICY.judge(name.encode(), make(LARGE))
+            assert judged.data is None or SECRET not in judged.data
 
     run_in_child(judge)
 

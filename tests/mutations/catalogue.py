@@ -1067,7 +1067,7 @@ MUTATIONS = (
         new="        if False:",
         tests=(
             "tests/hostile/test_settings_files.py"
-            "::test_settings_that_nest_deeper_than_is_looked_into_are_left_out[open lists]",
+            "::test_settings_that_nest_deeper_than_is_looked_into_are_left_out",
         ),
     ),
     Mutation(
@@ -1101,7 +1101,7 @@ MUTATIONS = (
         file="durarepo/policy/redaction.py",
         old="    if form.is_configuration and _is_wide(data, engine):",
         new="    if False:",
-        tests=("tests/policy/test_cases.py::test_fresh_instances_are_decided_right[wide-setting]",),
+        tests=("tests/policy/test_settings_forms.py::test_settings_in_wide_letters_go_as_a_whole",),
     ),
     Mutation(
         id="parts-passed-over",

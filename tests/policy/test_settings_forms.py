@@ -39,6 +39,21 @@ def test_in_every_form_the_secret_goes_and_all_else_stays(form: SettingsForm) ->
         assert POLICIES[0].judge(form.path.encode(), judged.data).decision is Decision.INCLUDE
 
 
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_settings_in_wide_letters_go_as_a_whole(coding: str) -> None:
+    """A value in them is not taken out with certainty, and one byte in two says nothing."""
+    draw = random.Random(coding)
+    kept: list[str] = []
+
+    for form in FORMS:
+        body = form.filled(draw.choice(NAMES), text(draw, 30)).lstrip("\ufeff")
+        for policy in POLICIES:
+            judged = policy.judge(form.path.encode(), body.encode(coding))
+            kept += [body] if judged.decision is not Decision.EXCLUDE else []
+
+    assert not kept
+
+
 @pytest.mark.parametrize("form", [one for one in FORMS if one.path.endswith(("toml", "json"))])
 def test_a_program_reads_what_is_left(form: SettingsForm) -> None:
     """Settings that do not parse after a restore are lost; those that did not, still do not."""
