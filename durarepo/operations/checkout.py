@@ -9,12 +9,12 @@ Source: spec/ingest.md, spec/cli.md 3 and 4; AICEP 10.5.6. Start at `checkout`.
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from durarepo.core.entries import Entry
-from durarepo.core.errors import IntegrityError, RunError
+from durarepo.core.errors import IntegrityError, RunError, StoreError
 from durarepo.core.progress import Progress, SilentProgress
 from durarepo.format.manifest import LedgerLine, Nested, OmissionClass
 from durarepo.ingest import VerifiedManifest
@@ -34,7 +34,7 @@ from durarepo.repository.scratch import ScratchBuilder
 from durarepo.repository.scratch_place import open_place
 from durarepo.repository.selection import LATEST, Selection, find_sequence, select
 from durarepo.repository.trees import Event, Visit
-from durarepo.store.atomic import make_folder
+from durarepo.store.atomic import make_folder, shown
 
 Listed = Callable[[bytes, Entry], None]
 """Is told of each path that a dry run would restore."""
@@ -171,7 +171,7 @@ def _bring_back(
         return replace(done, reprovision=secrets)
     if request.destination is None:
         make_folder(os.path.dirname(destination))
-    with ExitStack() as stack:
+    with _saying_what_stands() as builders, ExitStack() as stack:
         builder = stack.enter_context(
             ScratchBuilder.create(
                 destination,
@@ -185,6 +185,7 @@ def _bring_back(
         _mark(repository, builder, admitted, selection)
         builder.finish()
         admitted.permit()  # ingest 7.9
+        builders.append(builder)
         builder.publish()
         done = _result(
             manifest,
@@ -194,6 +195,28 @@ def _bring_back(
             not_restored=_with_secrets(builder.not_restored, secrets),
         )
         return replace(done, reprovision=secrets)
+
+
+@contextmanager
+def _saying_what_stands() -> Iterator[list[ScratchBuilder]]:
+    """Yield a list for the builder; what fails once its folder has appeared says that it stands.
+
+    Raises:
+        StoreError: such a failure, as when the folder's name is made durable.
+    """
+    builders: list[ScratchBuilder] = []
+    try:
+        yield builders
+    except StoreError as error:
+        for one in builders:
+            if one.has_appeared:
+                raise StoreError(
+                    error.code.partition(".")[2],
+                    f"{error.message}; but all is restored and checked, and stands held in"
+                    f" {shown(one.destination)}",
+                    hint="look at it and use it; where the disk cannot be trusted, restore again",
+                ) from error
+        raise
 
 
 def _secrets(reader: ChunkReader, nested: Nested, selection: Selection) -> tuple[LedgerLine, ...]:

@@ -338,6 +338,11 @@ class ScratchBuilder:
             raise self._folders.broken(error, what) from error
         self._is_finished = True
 
+    @property
+    def has_appeared(self) -> bool:
+        """Whether the folder stands at its destination, whatever failed since."""
+        return self._staging.has_appeared
+
     def publish(self) -> None:
         """Let the folder appear at its destination, whole, and discard the staging folder.
 

@@ -2,7 +2,7 @@
 
 Holds the rules for a destination, the parent folder held by descriptor, and the two system
 calls that Python does not offer. It creates and removes nothing but by the one rename.
-Source: spec/format.md 10, spec/cli.md 3. Start at `open_place`, then `publish_folder`.
+Source: spec/format.md 10, spec/cli.md 3. Start at `open_place`, then `publish_folder` and `sync_parent`.
 """
 
 import ctypes
@@ -122,19 +122,30 @@ def _destination_exists(place: Place) -> PolicyRefusedError:
 
 
 def publish_folder(source_fd: int, source: bytes, place: Place) -> None:
-    """Let the finished folder ``source`` appear as ``place``, replacing nothing, durably.
+    """Let the finished folder ``source`` appear as ``place``, replacing nothing.
 
     Raises:
         PolicyRefusedError: ``destination-exists``: something stands there by now.
-        StoreError: the rename or the fsync of the parent failed.
+        StoreError: the rename failed.
     """
     try:
         _rename_new(source_fd, source, place)
-        os.fsync(place.parent_fd)
     except FileExistsError as error:
         raise _destination_exists(place) from error
     except OSError as error:
         raise store_error(error, f"publish {shown(place.path)}") from error
+
+
+def sync_parent(place: Place) -> None:
+    """Make the name of the folder durable that has appeared.
+
+    Raises:
+        StoreError: the fsync of its parent failed.
+    """
+    try:
+        os.fsync(place.parent_fd)
+    except OSError as error:
+        raise store_error(error, f"make the name {shown(place.path)} durable") from error
 
 
 def can_sync_disk() -> bool:

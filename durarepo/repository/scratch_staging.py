@@ -19,6 +19,7 @@ from durarepo.repository.scratch_place import (
     publish_folder,
     store_error,
     sync_disk,
+    sync_parent,
 )
 from durarepo.store.atomic import shown
 
@@ -53,6 +54,7 @@ class Staging:
         self._keeper = keeper
         self._fds = [place.parent_fd]
         self._is_closed = False
+        self.has_appeared = False
         self.syncs_each = not can_sync_disk()
         try:
             self._staging_fd = self._open(name, place.parent_fd)
@@ -127,6 +129,8 @@ class Staging:
             StoreError: the rename or the fsync of the parent failed.
         """
         publish_folder(self._staging_fd, b"tree", self._place)
+        self.has_appeared = True
+        sync_parent(self._place)
 
     def close(self) -> None:
         """Close everything and let the work module discard what is still here; once is enough."""

@@ -142,12 +142,12 @@ class Machine:
 
 def test_every_command_of_the_readme_prints_what_is_shown(tmp_path: Path) -> None:
     """A newcomer types what stands there; the first difference costs their trust."""
-    machine, ran = Machine(tmp_path / "first"), []
+    machine, ran = Machine(tmp_path / "first"), list[str]()
     for where, text in blocks("console"):
         if where == NEW_MACHINE:
             machine.lose_all_but_copies()
         elif where == FRESH_MACHINE:
-            machine = Machine(tmp_path / "second")
+            machine = Machine(tmp_path / f"after-{len(ran)}")
         else:
             assert where == ""
         for step in steps(text):

@@ -148,6 +148,8 @@ def _about_keys(status: Status, now: int) -> list[tuple[str, str]]:
     expires = time_text(status.registry_expires)
     word = "expired" if now >= status.registry_expires else "expires"
     share = f"{int(status.recipients_share * 100)}% of what is kept is sealed to them"
+    if not status.head:
+        share = "nothing is kept yet"
     lines = [
         ("registry", f"{status.registry_version}, {word} {expires}"),
         ("recipients", f"{status.recipients}; {share}"),

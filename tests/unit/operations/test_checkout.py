@@ -1,5 +1,6 @@
 """A checkout restores what was kept, into a new folder, at the right time, or nothing at all."""
 
+import errno
 import json
 import os
 import signal
@@ -21,11 +22,13 @@ from durarepo.core.errors import (
     KeyMaterialError,
     PolicyRefusedError,
     SelectionError,
+    StoreError,
     TrustError,
 )
 from durarepo.core.names import Digest, Sequence
 from durarepo.local.lock import RunLock
 from durarepo.local.statefiles import HighWater, StateFiles
+from durarepo.local.work import WorkFolder
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.repository import chain as chain_module
 from durarepo.repository import openpack
@@ -160,6 +163,33 @@ def test_a_restore_leaves_nothing_but_the_result(scene: Scene, repository: Repos
 
 
 # --- time (A6h) ---
+
+
+@pytest.mark.parametrize("step", ["fsync", "work"])
+def test_what_fails_after_the_folder_appeared_says_that_it_stands(
+    repository: Repository, scene: Scene, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Who is told of a failure alone restores once more, or trusts nothing of what is there."""
+    target, real, leave = scene.folder / "out", os.fsync, WorkFolder.__exit__
+
+    def fsync(fd: int) -> None:
+        if step == "fsync" and target.exists():
+            raise OSError(errno.EIO, "input/output error")
+        real(fd)
+
+    def leaving(self: WorkFolder, *told: object) -> None:
+        leave(self, *told)  # type: ignore[arg-type]  # passed on as they came
+        if step == "work":
+            raise StoreError("io", "cannot remove the work folder", hint="check the disk")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(WorkFolder, "__exit__", leaving)
+    with pytest.raises(StoreError) as failure:
+        run(repository)
+
+    assert failure.value.code == "store.io"
+    assert repr(str(target)) in failure.value.message
+    assert (target / ".durarepo" / "held.json").exists()
 
 
 def test_an_expired_manifest_is_refused_with_the_archival_command(
