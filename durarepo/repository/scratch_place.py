@@ -2,7 +2,7 @@
 
 Holds the rules for a destination, the parent folder held by descriptor, and the two system
 calls that Python does not offer. It creates and removes nothing but by the one rename.
-Source: spec/format.md 10, spec/cli.md 3. Start at `open_place`, then `publish_folder` and `sync_parent`.
+Source: spec/format.md 10, spec/cli.md 3. Start at `open_place`, `publish_folder`, `sync_parent`.
 """
 
 import ctypes
