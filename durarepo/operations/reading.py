@@ -16,9 +16,9 @@ from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import FreshnessError, SelectionError
 from durarepo.core.limits import MIB
 from durarepo.repository.livetime import Clock, LiveTime
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository
-from durarepo.repository.restorer import file_pieces
 from durarepo.repository.selection import (
     LATEST,
     View,

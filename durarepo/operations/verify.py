@@ -39,11 +39,11 @@ from durarepo.repository.losses import (
     visible_packs,
 )
 from durarepo.repository.openpack import EpochKeys
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.problems import Findings, Problem, ProblemKind, is_whole
 from durarepo.repository.reader import CheckedFrames, ChunkReader
 from durarepo.repository.rebuild import epoch_keys, open_unpinned
 from durarepo.repository.repository import Repository
-from durarepo.repository.restorer import file_pieces
 from durarepo.repository.sealedto import check_recipient, not_recipient
 from durarepo.repository.shelf import Shelf
 from durarepo.repository.slots import CheckedChain, read_object

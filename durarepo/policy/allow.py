@@ -9,9 +9,12 @@ Source: spec/exclusion.md 8. Start at `is_allowed`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 from durarepo.core.errors import ConfigurationError
-from durarepo.policy.decide import Judged
+
+if TYPE_CHECKING:
+    from durarepo.policy.decide import Judged  # every command reads entries; few judge
 
 ALLOW_DAYS_MAX = 90
 
@@ -56,7 +59,7 @@ def check_until(until: date, today: date) -> None:
 
 
 def is_allowed(
-    allows: Iterable[Allow], judged: Judged, *, path: bytes, content: str, today: date
+    allows: Iterable[Allow], judged: "Judged", *, path: bytes, content: str, today: date
 ) -> bool:
     """Return whether an entry that has not ended settles that a file may stay.
 

@@ -6,26 +6,22 @@ integrity hashes of all components are computed anew and compared.
 Source: spec/format.md 6.3 and 7.3, spec/ingest.md 7. Start at `restore`.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import PUT_BACK, IntegrityError
-from durarepo.core.limits import MIB
-from durarepo.core.names import ChunkId
 from durarepo.core.progress import Progress
 from durarepo.format.layout import ChunkKind
 from durarepo.format.manifest import Nested
 from durarepo.format.tree import SetHash, set_value
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.scratch import Linkable, ScratchBuilder
 from durarepo.repository.scratch_checks import XATTR_MAX_BYTES
 from durarepo.repository.selection import FILES_KIND, Selection, sqlite_path
-from durarepo.repository.trees import Event, Visit, iter_runs, read_content, walk
+from durarepo.repository.trees import Event, Visit, read_content, walk
 from durarepo.store.atomic import shown
-
-_ZEROS = bytes(MIB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,40 +45,6 @@ def iter_chosen(reader: ChunkReader, nested: Nested, selection: Selection) -> It
         for visit in walk(reader, root.path, root.entry, enters=selection.enters):
             if visit.event is not Event.ENTRY or selection.takes(visit.path):
                 yield visit
-
-
-def file_pieces(reader: ChunkReader, entry: Entry, path: bytes) -> Iterator[bytes | int]:
-    """Yield the content of a file in order: bytes, or the length of a hole.
-
-    The last step compares the SHA-256 of all of it; whoever does not go on to the end has not
-    checked it. For a file that is one chunk that comparison is the one of the chunk's id, which
-    is derived from the file's size and SHA-256, and derived again from the bytes.
-
-    Raises:
-        IntegrityError: ``file-hash`` (ingest 7.7), ``content``, or why a chunk cannot be read.
-    """
-    if entry.content is None:
-        if entry.size:
-            yield reader.file_data(entry)
-        return
-    digest = hashlib.sha256()
-    for length, chunk in iter_runs(reader, entry):
-        yield length if chunk is None else _piece(reader, length, chunk, digest.update)
-        if chunk is None:  # only after the builder has found that a hole of this size fits
-            for at in range(0, length, MIB):
-                digest.update(_ZEROS[: length - at])
-    if digest.digest() != entry.sha256:
-        raise IntegrityError("file-hash", f"{shown(path)} is not the file that was kept")
-
-
-def _piece(
-    reader: ChunkReader, length: int, chunk: ChunkId, update: Callable[[bytes], None]
-) -> bytes:
-    data = reader.chunk(chunk, ChunkKind.DATA)
-    if len(data) != length:
-        raise IntegrityError("content", "chunk has another length than its run")
-    update(data)
-    return data
 
 
 def restore(

@@ -294,7 +294,7 @@ ROWS = (
         id="A6f",
         clause="10.5.6",
         words="A file keeps its name only if its SHA-256 is the signed one",
-        modules=("durarepo/repository/restorer.py",),
+        modules=("durarepo/repository/pieces.py", "durarepo/repository/restorer.py"),
         tests=(
             f"{_SCRATCH}"
             "::test_what_the_content_raises_passes_and_the_file_is_not_part_of_the_result",

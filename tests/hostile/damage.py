@@ -31,9 +31,9 @@ from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
 from durarepo.repository import inspection
 from durarepo.repository.chain import Chain
 from durarepo.repository.openpack import PackOpener
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, open_repository
-from durarepo.repository.restorer import file_pieces
 from durarepo.repository.shelf import Shelf
 from durarepo.repository.slots import Slots
 from durarepo.repository.trees import iter_directory, join_path

@@ -355,7 +355,7 @@ MUTATIONS = (
         id="file-not-compared",
         rows=("A6f",),
         breaks="a file put together in the wrong order is restored",
-        file="durarepo/repository/restorer.py",
+        file="durarepo/repository/pieces.py",
         old="    if digest.digest() != entry.sha256:\n",
         new="    if not digest.digest():\n",
         tests=(

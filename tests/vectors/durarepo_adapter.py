@@ -46,9 +46,9 @@ from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.policy.freshness import check_issued
 from durarepo.repository.chain import Chain
 from durarepo.repository.openpack import EpochKeys, PackOpener
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, find_registry
-from durarepo.repository.restorer import file_pieces
 from durarepo.repository.trees import Event, read_content, walk
 from durarepo.sealing import ChunkNamer, open_box
 from durarepo.store.localdir import LocalDir

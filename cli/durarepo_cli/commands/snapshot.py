@@ -11,11 +11,9 @@ from durarepo.core.errors import DurarepoError, RunError
 from durarepo.format.manifest import OmissionClass, SnapshotType
 from durarepo.local.configuration import parse_seconds
 from durarepo.local.lastverify import LastVerify
-from durarepo.operations.dryrun import judge_roots
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
 from durarepo.source.marked import MarkedFolder
 from durarepo_cli.command import Command
-from durarepo_cli.commands.exclude import show_tested
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import SNAPSHOT_EXITS, exit_of, first_of
 from durarepo_cli.output import counted, path_fields, quoted, size_text, time_text
@@ -70,6 +68,9 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
 
 
 def _dry_run(session: Session) -> None:
+    from durarepo.operations.dryrun import judge_roots  # noqa: PLC0415 - as below
+    from durarepo_cli.commands.exclude import show_tested  # noqa: PLC0415 - no snapshot needs it
+
     with session.open() as repository:
         for tested in judge_roots(repository, home=session.home, clock=clock):
             show_tested(session, tested)

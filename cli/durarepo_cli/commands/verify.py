@@ -15,13 +15,11 @@ from durarepo.core.errors import (
     TrustError,
 )
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
-from durarepo.operations.verify_secrets import verify_secrets
 from durarepo.repository.problems import Problem, ProblemKind
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, exit_of_problems
 from durarepo_cli.output import paths_fields, quoted, ranges, size_text
-from durarepo_cli.secrets_found import tell_secrets
 
 _WHOLE = 100.0
 _SHOWN_MAX = 20
@@ -66,6 +64,10 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
 
 
 def _look_for_secrets(session: Session) -> None:
+    # The rules of the policy; no other check asks them.
+    from durarepo.operations.verify_secrets import verify_secrets  # noqa: PLC0415
+    from durarepo_cli.secrets_found import tell_secrets  # noqa: PLC0415
+
     with session.open() as repository, session.progress() as progress:
         found = verify_secrets(repository, clock=clock, progress=progress)
     tell_secrets(session.output, found)

@@ -18,8 +18,8 @@ from durarepo.operations import verify
 from durarepo.operations.verify import Level
 from durarepo.repository import inspection, openpack
 from durarepo.repository.listingwalk import ListingWalk
+from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
-from durarepo.repository.restorer import file_pieces
 from durarepo.sealing import CheckedFrame, open_frame
 from tests.adversary.scene import NOW, ROOT, Scene
 from tests.interop import miniwriter as mini
