@@ -171,8 +171,12 @@ def _read_usual(data: bytes) -> object:
     found = read_usual(data, 0)
     if found is None:
         raise IntegrityError("entry", "not a usual one")
-    value, end = decode_item(data, 0, _ENTRY_DEPTH)
-    if found != (parse_entry(value), end):
+    try:
+        value, end = decode_item(data, 0, _ENTRY_DEPTH)
+        ruled = parse_entry(value), end
+    except IntegrityError as error:
+        raise LawError("the fast reader takes what the other refuses") from error
+    if found != ruled:
         raise LawError("the two readers of an entry differ")
     return found
 

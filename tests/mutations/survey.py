@@ -7,8 +7,10 @@ which stop at the first that fails. What no test notices is listed by `survivors
 reason why that is right, or gets a test.
 
 mutmut and cosmic-ray do the same; neither was tried here. A start of pytest takes most of a second
-before the first test, so this forks: pytest and the packages are imported once, the program
-afresh in every child. Long command: ``python -m tests.mutations.survey --seconds 600``.
+before the first test, so `server.py` forks once the tests are collected. What cannot be tried
+so, and all that lives there, is run again in a child that imports the program afresh, so that
+nothing counts as alive that a plain run of the tests would notice.
+Long command: ``python -m tests.mutations.survey --seconds 600``.
 Start at `survey`; `mutants_of` is what can be changed.
 """
 
@@ -22,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +32,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tests.mutations.mutation import TOP, copy_tree
+from tests.mutations.server import Job, serve
 from tests.reliability.results import FOLDER, Result, commit_now, today, write_result
 
 _UNIT = "tests/unit"
@@ -70,6 +73,8 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
 """Each module with the tests that are about it, the quickest first."""
 PRELOADED = ("pytest", "hypothesis", "cryptography", "zstandard")
 TIMEOUT_SECONDS = 120
+_LEAST_SECONDS = 60.0
+"""A module has so long, however few of its mutants were drawn."""
 _COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -113,6 +118,7 @@ def mutants_of(source: str, file: str) -> Iterator[tuple[Mutant, Callable[[], st
 
 
 Step = tuple[str, int | None]
+Drawn = tuple[Mutant, Callable[[], str]]
 
 
 def _places(tree: ast.Module) -> list[tuple[tuple[Step, ...], str]]:
@@ -227,7 +233,9 @@ def run_forked(folder: Path, tests: tuple[str, ...]) -> str:
     return "no end"
 
 
-def _as_child(folder: Path, tests: tuple[str, ...], base: Path) -> int:
+def _as_child(
+    folder: Path, tests: tuple[str, ...], base: Path, plugins: Sequence[object] = ()
+) -> int:
     os.chdir(folder)
     sys.dont_write_bytecode = True
     sys.path[:] = [str(folder), str(folder / "cli")] + [
@@ -242,7 +250,7 @@ def _as_child(folder: Path, tests: tuple[str, ...], base: Path) -> int:
     code = pytest.main(["-x", "-q", "--tb=line",
                         "-Wignore::pytest.PytestAssertRewriteWarning",  # imported before
                         "-p", "no:cacheprovider", "-p", "no:randomly",
-                        f"--basetemp={base}", *tests])  # fmt: skip
+                        f"--basetemp={base}", *tests], plugins=plugins)  # fmt: skip
     sys.stdout.flush()
     return int(code)
 
@@ -272,18 +280,47 @@ def survey(
     every = [one for file in subjects for one in mutants_of((folder / file).read_text(), file)]
     draws = random.Random(seed)  # noqa: S311  # it has to give the same again
     draws.shuffle(every)
-    until, ended = time.monotonic() + seconds, dict[Mutant, str]()
-    good: set[str] = set()
-    for mutant, text in every[:count]:
-        if time.monotonic() > until:
-            break
-        if mutant.file not in good and run_forked(folder, subjects[mutant.file]) != "lives":
-            raise RuntimeError(f"tests of {mutant.file}: {(folder / 'said').read_text()[-900:]}")
-        good.add(mutant.file)
-        how = ended[mutant] = _tried(folder, mutant.file, text(), subjects[mutant.file])
-        if how == "lives":
-            print("survives:", mutant, flush=True)  # noqa: T201
+    ended, drawn = dict[Mutant, str](), every[:count]
+    for number, file in enumerate(subjects):
+        chosen = [one for one in drawn if one[0].file == file]
+        left = sum(one[0].file in list(subjects)[number:] for one in drawn)
+        began = time.monotonic()
+        share = max(seconds * len(chosen) / max(left, 1), min(_LEAST_SECONDS, seconds))
+        found = _survey_file(folder, file, chosen, tests=subjects[file], until=began + share)
+        ended |= found
+        seconds -= time.monotonic() - began
+        lives = sum(how == "lives" for how in found.values())
+        print(f"{file}: {len(found)} of {len(chosen)}, {lives} live", flush=True)  # noqa: T201
     return ended, len(every)
+
+
+def _survey_file(
+    folder: Path, file: str, chosen: list[Drawn], *, tests: tuple[str, ...], until: float
+) -> dict[Mutant, str]:
+    """Try mutants of one module: as many as can be in one pytest, the others by a fresh start."""
+    path = folder / file
+    path.write_text(ast.unparse(ast.parse(path.read_text())) + "\n")
+    job = Job(
+        path=path,
+        base=folder / "temporary",
+        texts=[(number, text) for number, (_, text) in enumerate(chosen)],
+        until=until,
+        most_seconds=TIMEOUT_SECONDS,
+    )
+    ended: dict[Mutant, str] = {}
+    for number, how in serve(job, partial(_as_child, folder, tests, job.base)):
+        if number < 0 and how != "lives":
+            raise RuntimeError(f"tests of {file}: {(folder / 'said').read_text()[-900:]}")
+        if number >= 0:
+            ended[chosen[number][0]] = how
+    for mutant, text in chosen:
+        if ended.get(mutant) in ("lives", "not here"):
+            in_time = time.monotonic() < until
+            how = _tried(folder, file, text(), tests) if in_time else "not tried"
+            ended[mutant] = how
+            if how == "lives":
+                print("survives:", mutant, flush=True)  # noqa: T201
+    return {mutant: how for mutant, how in ended.items() if how != "not tried"}
 
 
 def _tried(folder: Path, file: str, text: str, tests: tuple[str, ...]) -> str:
@@ -313,6 +350,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as base:
         ended, possible = survey(Path(base), seed=asked.seed, seconds=asked.seconds,
                                  count=asked.count, subjects=chosen)  # fmt: skip
+        subprocess.run(["rm", "-rf", Path(base) / "temporary"], check=True)
     lives = [one for one, how in ended.items() if how == "lives"]
     known = {one.mutant for one in SURVIVORS}
     new = [one for one in lives if one not in known]

@@ -6,7 +6,13 @@ import pytest
 
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import CBOR_MAX_DEPTH
-from durarepo.format.canonical import decode, encode, encode_head, encode_int
+from durarepo.format.canonical import (
+    decode,
+    decode_array_head,
+    encode,
+    encode_head,
+    encode_int,
+)
 
 
 def refusal(data: bytes) -> str:
@@ -125,6 +131,14 @@ def test_a_boolean_is_not_a_number() -> None:
     assert encode([True]) != encode([1])
     assert decode(encode([True, 1, False, 0, None])) == [True, 1, False, 0, None]
     assert type(decode(encode(1))) is int
+
+
+@pytest.mark.parametrize("count", [0, 1, 22, 23, 24, 255, 256, 65536])
+def test_the_head_of_an_array_says_how_many_items_follow(count: int) -> None:
+    """A leaf is read item by item behind its head; one misread head costs the quick way."""
+    head = encode_head(4, count)
+
+    assert decode_array_head(head, 0) == (count, len(head))
 
 
 def test_maps_are_written_in_the_order_of_their_keys() -> None:

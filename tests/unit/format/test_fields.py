@@ -36,10 +36,13 @@ def test_an_optional_field_is_known_to_be_there_or_not() -> None:
     [
         (lambda f: f.uint(0), 7),
         (lambda f: f.uint(0, 7, 7), 7),
+        (lambda f: f.uint(0), 0),
+        (lambda f: f.uint(0), 2**64 - 1),
         (lambda f: f.flag(0), False),
         (lambda f: f.blob(0), b""),
         (lambda f: f.blob(0, 2), b"ab"),
         (lambda f: f.blob(0, most=2), b"ab"),
+        (lambda f: f.blob(0, most=2), b"a"),
         (lambda f: f.text(0), "ab"),
         (lambda f: f.maybe_blob(0, 2), b"ab"),
         (lambda f: f.maybe_blob(0, 2), None),

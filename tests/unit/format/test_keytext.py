@@ -13,8 +13,10 @@ from durarepo.format.keytext import (
     encode_card,
     encode_key,
     encode_keys_file,
+    encode_signer,
     parse_card,
     parse_key,
+    parse_signer,
     unarmour,
 )
 
@@ -59,6 +61,16 @@ def test_a_key_line_that_is_not_whole_is_refused_and_not_quoted(text: bytes) -> 
     assert caught.value.code == "keys.malformed"
     for shown in (caught.value.message, caught.value.hint, repr(caught.value)):
         assert RAW.hex()[:16] not in shown
+
+
+def test_a_signer_has_a_role_that_is_known() -> None:
+    """A role that nobody knows would be shown to the owner, who signs what is shown."""
+    public = bytes(range(248)) * 8
+    text = encode_signer("evidence", public)
+
+    assert parse_signer(text) == ("evidence", public)
+    with pytest.raises(KeyMaterialError):
+        parse_signer(text.replace(b"evidence", b"everything"))
 
 
 def test_every_digit_of_a_key_is_checked() -> None:

@@ -10,6 +10,7 @@ from durarepo.core.names import ObjectName
 from durarepo.format.layout import (
     ChunkKind,
     Compartment,
+    Part,
     Seal,
     check_object_size,
     chunk_id_input,
@@ -21,6 +22,19 @@ from durarepo.format.layout import (
     registry_slot_input,
     seal_info,
 )
+
+
+def test_seals_and_parts_have_the_numbers_of_the_specification() -> None:
+    """A number is in every object that was ever written, and in no two meanings (format 3.2)."""
+    assert [one.name for one in sorted(Seal)] == [
+        *("PACK", "ENVELOPE", "NESTED", "REGISTRY", "NAMING_KEY", "SLOT_KEY", "KEYS_FILE"),
+        *("CARD", "EVIDENCE", "CHALLENGE"),
+    ]
+    assert sorted(Seal) == list(range(1, 11))
+    assert [one.name for one in sorted(Part)] == [
+        *("ENVELOPE", "NESTED", "REGISTRY", "INDEX", "TRAILER", "SEALED_KEY", "CARD", "EVIDENCE")
+    ]
+    assert sorted(Part) == list(range(1, 9))
 
 
 def test_no_two_places_share_what_a_seal_is_bound_to() -> None:

@@ -11,6 +11,7 @@ from durarepo.format.canonical import Value, decode, encode
 from durarepo.format.manifest import (
     Component,
     SnapshotType,
+    Totals,
     component_index,
     encode_ledger,
     encode_nested,
@@ -203,6 +204,22 @@ def test_a_statement_without_a_signer_names_none(value: Value) -> None:
 def test_only_the_signer_is_looked_at_before_the_signatures() -> None:
     """Whatever else stands there is not read yet (law 2)."""
     assert peek_signer(encode({0: {4: ID, 9: True}, 7: [None]})) == ID
+
+
+def test_what_a_snapshot_did_not_meet_counts_nothing() -> None:
+    """A file that vanished in every snapshot would be looked for in vain."""
+    totals = Totals(files=1, dirs=2, bytes=3)
+
+    assert (totals.omissions, totals.excluded, totals.redacted, totals.vanished) == (0, 0, 0, 0)
+
+
+def test_the_last_time_that_there_is_can_be_stated() -> None:
+    """The border is one number, and other readers take it as well (format 7)."""
+    last = (1 << 62) - 1
+
+    parsed = parse_statement(statement(2, {**STATEMENT[2], 0: last, 1: last}))
+
+    assert (parsed.issued, parsed.expires) == (last, last)
 
 
 def test_milestones_are_the_first_the_64ths_and_each_first_of_an_epoch() -> None:

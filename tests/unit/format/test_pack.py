@@ -57,6 +57,13 @@ def test_an_index_knows_where_its_frames_end() -> None:
     assert parse_index(encode_index(INDEX), end=INDEX.end) == INDEX
 
 
+def test_a_chunk_may_be_of_one_byte() -> None:
+    """A file of one byte has such a chunk."""
+    index = replace(INDEX, lengths=(1, 29, 5))
+
+    assert parse_index(encode_index(index), end=INDEX.end) == index
+
+
 def test_a_header_comes_apart_as_it_was_put_together() -> None:
     """Salt, stanzas and commitment have no lengths of their own."""
     stanzas = [bytes((n,)) * 1168 for n in range(8)]

@@ -130,6 +130,15 @@ def test_a_sequence_lies_in_the_epoch_that_begins_last_before_it() -> None:
     assert parsed.stream("other") is None
 
 
+def test_a_sequence_is_cut_off_once_a_later_epoch_begins_at_or_before_it() -> None:
+    """What an epoch in force has written counts; a mark on what was cut off must not."""
+    found = parse_registry(encode_registry(STREAM.registry())).streams[0]
+
+    cut = [(n, e) for n in (0, 4, 5, 9) for e in (1, 2) if found.is_cut_off(e, n)]
+
+    assert cut == [(5, 1), (9, 1)]
+
+
 def test_roles_are_told_apart() -> None:
     """Who may sign evidence may not sign a manifest for that reason."""
     found = parse_registry(encode_registry(STREAM.registry())).streams[0]

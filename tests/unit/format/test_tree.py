@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from durarepo.core.entries import ChunkList, Entry, FileType, Run
+from durarepo.core.entries import ChunkList, Consistency, Entry, FileType, Run
 from durarepo.core.errors import IntegrityError
 from durarepo.core.limits import (
     CHUNK_MAX_BYTES,
+    FILE_MAX_BYTES,
     TREE_LEAF_MAX_ENTRIES,
     TREE_SPLIT_BYTES,
     XATTRS_MAX_COUNT,
@@ -30,8 +31,10 @@ from durarepo.format.tree import (
     parse_tree,
     set_value,
 )
+from durarepo.format.usual import read_usual
 
 ID = b"i" * 32
+NS = 1_000_000_000
 
 
 def entry(kind: FileType = FileType.FILE, **changes: Any) -> Entry:
@@ -151,6 +154,116 @@ def test_no_field_that_a_file_must_have_may_be_absent(key: int) -> None:
 def test_a_field_out_of_bounds_is_refused(kind: FileType, changes: dict[int, Value]) -> None:
     """Numbers of a hostile writer end in a code, not in a traceback (ingest 7.2)."""
     assert code(altered(entry(kind), changes)) == "integrity.entry"
+
+
+BORDERS = (0, 1, 23, 24, 255, 256, 65535, 65536, 2**32 - 1)
+RARE: tuple[dict[str, Any], ...] = (
+    {"birth_ns": 7 * NS + 9},
+    {"user": b"u", "group": b"group"},
+    {"consistency": Consistency.GREW},
+    {"link_group": 3},
+    {"since": 9},
+    {"redactions": ("rule",)},
+    {"xattrs": ((b"user.a", b"1"),)},
+    {"content": ChunkList(depth=0, runs=(Run(5, ChunkId(ID)),))},
+)
+
+
+@pytest.mark.parametrize("changes", [{}, *RARE])
+def test_an_entry_is_encoded_as_the_map_that_it_is(changes: dict[str, Any]) -> None:
+    """The hand-made encoding must be the canonical one, and lose no field."""
+    one = entry(**changes)
+
+    assert encode(decode(encode_entry(one))) == encode_entry(one)
+    assert parse_entry(decode(encode_entry(one))) == one
+
+
+@pytest.mark.parametrize("seconds", [*BORDERS, 2**32, -1, 2**62 - 1])
+def test_a_time_is_encoded_in_its_shortest_form(seconds: int) -> None:
+    """Two encodings of one time would be two ids of one directory."""
+    for rest in {min(one, NS - 1) for one in BORDERS}:
+        one = entry(mtime_ns=seconds * NS + rest, birth_ns=seconds * NS + rest)
+
+        assert altered(one, {})[3] == [seconds, rest]  # type: ignore[index]
+        assert encode(decode(encode_entry(one))) == encode_entry(one)
+
+
+def test_a_run_may_be_as_long_as_the_limits_say() -> None:
+    """A chunk has a greatest length, a hole only that of a file."""
+    good: list[tuple[int, Value]] = [
+        *((CHUNK_MAX_BYTES, ID), (1, None), (1, ID), (FILE_MAX_BYTES, None)),
+    ]
+    for length, chunk in good:
+        assert parse_list([0, [length, chunk]], total=None).runs[0].length == length
+    assert parse_list([1, [FILE_MAX_BYTES, ID]], total=None).depth == 1
+    bad: list[tuple[int, Value]] = [
+        *((CHUNK_MAX_BYTES + 1, ID), (FILE_MAX_BYTES + 1, None), (0, ID), (0, None)),
+    ]
+    for length, chunk in bad:
+        with pytest.raises(IntegrityError):
+            parse_list([0, [length, chunk]], total=None)
+
+
+def test_a_file_of_more_than_a_chunk_has_a_content_list() -> None:
+    """Without a list nobody knows which chunks it is, and with one it is a file like any other."""
+    size = CHUNK_MAX_BYTES + 1
+    content = ChunkList(depth=0, runs=(Run(1, ChunkId(ID)), Run(CHUNK_MAX_BYTES, ChunkId(ID))))
+    whole = entry(size=size, content=content)
+
+    assert parse_entry(decode(encode_entry(whole))) == whole
+    assert code(altered(whole, {}, 11)) == "integrity.entry"
+    at_most = entry(size=CHUNK_MAX_BYTES)
+    assert parse_entry(decode(encode_entry(at_most))) == at_most
+
+
+DIRECTORY = entry(FileType.DIRECTORY)
+UNUSUAL: tuple[Value, ...] = (
+    altered(entry(), {2: 0o10000}),
+    altered(entry(), {3: [0, NS]}),
+    altered(entry(), {3: [5, NS]}),
+    altered(entry(), {8: [5, NS]}),
+    altered(entry(), {9: 0}),
+    altered(entry(), {}, 10),
+    altered(entry(), {9: CHUNK_MAX_BYTES + 1}),
+    altered(entry(), {}, 9, 10),
+    altered(entry(), {}, 4),
+    altered(entry(), {12: ID}),
+    altered(DIRECTORY, {9: 0}),
+    altered(DIRECTORY, {1: 0}),
+    altered(entry(), {1: 1}),
+    altered(entry(), {0: b"a/b"}),
+    altered(entry(), {0: b".."}),
+    altered(entry(), {0: b"a\0"}),
+)
+
+
+@pytest.mark.parametrize("value", UNUSUAL)
+def test_the_fast_reader_takes_nothing_that_the_other_refuses(value: Value) -> None:
+    """It says nothing of what is wrong, so whatever it takes is believed."""
+    with pytest.raises(IntegrityError):
+        parse_entry(value)
+
+    assert read_usual(encode(value), 0) is None
+
+
+def test_a_count_of_fields_that_is_not_theirs_is_no_usual_entry() -> None:
+    """The head of the map is bytes like all others, and may lie."""
+    good = encode_entry(entry())
+
+    assert read_usual(good, 0) == (entry(), len(good))
+    for head in {*range(0xA0, 0xB8)} - {good[0]}:
+        assert read_usual(bytes([head]) + good[1:], 0) is None
+
+
+def test_a_usual_entry_at_its_borders_is_read_alike_by_both_readers() -> None:
+    """The fast reader may leave an entry to the other, but not read another one."""
+    for changes in (
+        {"mode": 0o7777}, {"size": CHUNK_MAX_BYTES}, {"mtime_ns": NS - 1}, {"birth_ns": 0},
+        {"size": 0, "sha256": None}, {"uid": 2**32 - 1}, {"user": b"u" * 23}, {"name": b"n" * 255},
+    ):  # fmt: skip
+        one = entry(**changes)
+
+        assert read_usual(encode_entry(one), 0) == (one, len(encode_entry(one))), changes
 
 
 def test_an_empty_file_has_neither_hash_nor_content() -> None:
@@ -329,6 +442,18 @@ def test_a_directory_is_one_leaf_while_its_encoding_is_small_enough() -> None:
     entries[-1] += b"x"
     assert len(cut_leaves(names, entries)) == 2
     assert cut_leaves([], []) == [(b"", encode_leaf([]))]
+
+
+def test_a_directory_of_just_the_greatest_size_is_not_cut_at_a_name() -> None:
+    """A name that begins a leaf does so in a directory that is cut at all."""
+    first = next(name for n in range(99_999) if _begins(name := b"x%05d" % n))
+    names = [b"a", first]
+    entries = [encode_entry(entry(name=name)) for name in names]
+    entries[-1] += b"x" * (TREE_SPLIT_BYTES - len(encode_leaf(entries)))
+
+    assert len(cut_leaves(names, entries)) == 1
+    entries[-1] += b"x"
+    assert len(cut_leaves(names, entries)) == 2
 
 
 def test_leaves_are_cut_where_the_specification_says() -> None:
