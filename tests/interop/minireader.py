@@ -17,8 +17,7 @@ P, Y8 = 2**255 - 19, 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28
 class Refused(Exception):  # noqa: N818 - ``code`` is that of the failing step
     code = property(lambda self: ("" if "." in self.args[0] else "integrity.") + self.args[0])
 def _need(*checks):  # condition, code, condition, code ...
-    for good, code in zip(checks[::2], checks[1::2]):
-        if not good: raise Refused(code)
+    for code in [c for good, c in zip(checks[::2], checks[1::2]) if not good]: raise Refused(code)
 def _try(code, action, *given, **named):
     try: return action(*given, **named)
     except (InvalidTag, InvalidSignature, ValueError, zstandard.ZstdError): raise Refused(code)
@@ -30,8 +29,7 @@ def _gcm(key, data, code): return _try(code, AESGCM(key).decrypt, data[:12], dat
 def _rising(items): return all(map(lambda one, two: one < two, items, items[1:]))
 def decode(data):  # 1
     value, end = _read(data, 0, 0)  # _read gives a value, and where it ends
-    _need(end == len(data), "cbor-length")
-    return value
+    return _need(end == len(data), "cbor-length") or value
 def _read(data, at, depth):
     _need(at < len(data), "cbor-length")
     major, number, at = data[at] >> 5, data[at] & 31, at + 1
@@ -217,27 +215,31 @@ class Held:  # what a reader is given, and what it has found by then; naming key
               dict(row[3])[known[who[4]]] & 1, "trust.role",
               link[4] <= self.registry[0], LATE, link[0] == sequence, "trust.sequence")
         return statement
+    def passing(self, n, first):  # 4.23; in an epoch that has ended, what it is reached back to
+        slot = self.slot(self.key(e := self.epoch(n)[0], b"slot"), struct.pack(">BIQ", 1, e, n))
+        passed = _passing("gap", slot, self.open_envelope, n) if slot else []
+        if len(passed) < 2 or n >= max(first): return passed
+        told = first.get(n + 1) or (self.passing(n + 1, first) or passed)[0][1][1][1]
+        return [one for one in passed if one[0] == told] or passed
     def follow(self, wanted=0):  # 4.17, 4.20 to 4.26; returns digest and statement
-        (number, _), (seen, told), gap = self.anchor, self.high_water, "gap"
+        (number, _), (seen, told), gap, record = self.anchor, self.high_water, "gap", self.record()
         head, chain, found, now = number, dict([self.anchor]), {}, self.now()
-        record = self.record()
         first = {epoch[1]: epoch[2] for epoch in record[3]}
         while number < head - head % 64 + 64:  # up to the milestone behind the last one found
-            number, epoch = number + 1, self.epoch(number + 1)[0]
-            place = b"\1" + epoch.to_bytes(4) + number.to_bytes(8)
-            if not (slot := self.slot(self.key(epoch, b"slot"), place)): continue
-            try: passed = _passing("gap", slot, self.open_envelope, number)
+            number += 1
+            try: passed = self.passing(number, first)
             except Refused as torn:  # passed over, unless it was seen before or another follows
                 gap = torn.args[0]
                 if gap not in ("object-size", "version", "mark") or number <= seen: raise
                 continue
+            if not passed: continue
             _need(number == head + 1, gap, len(passed) == 1, "trust.fork")
             head, (chain[number], one) = number, passed[0]
-            found[number], (below, milestone, *_), span = one, [*one[1].values()][1:], one[2]
+            found[number], link, span = one, one[1], one[2]
             last = next((n for n in range(number - 1, 0, -1) if n % 64 == 0 or n in first), 0)
-            linked = below == chain[number - 1] == first.get(number, below)
-            linked &= milestone == (chain.get(last, milestone) if last else ZERO)
-            _need(linked, "trust.link", one[14] <= record[4], "trust.floor",
+            _need(link[1] == chain[number - 1] == first.get(number, link[1]), "trust.link",
+                  link[2] == (chain.get(last, link[2]) if last else ZERO), "trust.link",
+                  one[14] <= record[4], "trust.floor",
                   span[1] == span[0] + 86400, "trust.lifetime", span[0] <= now + 600, "fresh.ahead")
         good = all(number <= last and chain.get(last) == digest for number, one in found.items()
                    for epoch in record[3] for key, last, digest in epoch[9] if key == one[0][4])
@@ -276,8 +278,7 @@ class Held:  # what a reader is given, and what it has found by then; naming key
                    _sha(b"".join(ids)), bytes([packing]))
         plain = _gcm(key, bytes(12) + sealed, "frame-seal")
         plain = _inflate(plain, size, "frame-inflate") if packing else plain
-        _need(len(plain) == size, "frame-inflate")
-        return plain
+        return _need(len(plain) == size, "frame-inflate") or plain
     def load(self, chunk, wanted, length=None):  # 6.2, 6.8; a chunk of a kind
         _need(chunk in self.where, "chunk-missing")
         name, number, start, end, kind = self.where[chunk]
@@ -385,8 +386,7 @@ def restore(objects, destination, held, now, *, sequence=0, archival=False) -> N
     held.find_registry()
     held.digest, held.statement = _, statement = held.follow(sequence)
     nested, times = held.open_nested(statement), statement[2].values()
-    for pin in [pin for pin in statement[11] if pin[0] not in dict(statement[12])]:
-        held.open_pack(pin)
+    for p in [p for p in statement[11] if p[0] not in dict(statement[12])]: held.open_pack(p)
     held.times(*times)  # 6.1
     ledger = nested[3] if type(nested[3]) is bytes else b"".join(held.pieces(nested[3], kind=3))
     _need(_fits(decode(ledger), LEDGER), "nested-form")

@@ -32,6 +32,7 @@ from durarepo.operations.verify import Level, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import open_repository
+from tests.interop import minireader
 from tests.machines.stream import Stream, fill
 
 YEAR = 365 * 86_400
@@ -178,6 +179,27 @@ def test_after_the_revocation_the_thief_s_manifests_are_gone_and_the_good_ones_r
         )
         listed = [line.sequence for line in log(repository, now=stream.clock())]
     assert (found.problems, found.manifests, listed) == ((), 4, [4, 3, 2, 1])
+
+
+def test_the_independent_reader_follows_the_registry_past_slipped_envelopes(
+    stream: Stream,
+) -> None:
+    """Two readers of one specification must take the same one of two envelopes (4.23)."""
+    places = thief_places(stream)
+    fill(stream.root, {"notes": b"poisoned"})
+    for _ in range(3):
+        write_as_thief(places, stream)
+    slip_in(places, stream)
+    fill(stream.root, {"notes": b"day 4"})
+    with pytest.raises(minireader.Refused) as fork:
+        stream.restore(2)
+    assert fork.value.code == "trust.fork"
+
+    revoke(stream, 3)
+    day(stream, 4)
+
+    for number in (1, 2, 3, 4):
+        assert (stream.restored_root(number) / "notes").read_bytes() == b"day %d" % number
 
 
 def test_what_the_thief_writes_after_the_revocation_counts_for_nothing(stream: Stream) -> None:
