@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from durarepo.core.clock import Clock
 from durarepo.core.entries import Entry
 from durarepo.core.errors import IntegrityError, RunError, StoreError
 from durarepo.core.progress import Progress, SilentProgress
@@ -26,7 +27,7 @@ from durarepo.policy.pathrules import is_secret
 from durarepo.policy.rules_table import find_rule
 from durarepo.repository.chain import Chain
 from durarepo.repository.ledgers import read_ledger
-from durarepo.repository.livetime import Clock, LiveTime
+from durarepo.repository.livetime import LiveTime
 from durarepo.repository.reader import ChunkReader, Permit
 from durarepo.repository.repository import Repository
 from durarepo.repository.restorer import Restored, iter_chosen, restore
@@ -267,22 +268,20 @@ def _default_destination(repository: Repository, manifest: VerifiedManifest) -> 
 
 
 def _dry_run(visits: Iterator[Visit], selection: Selection, listed: Listed | None) -> Restored:
-    files = dirs = size = 0
+    files = size = 0
     links: set[int] = set()
     for visit in visits:
         if visit.event is Event.LEAVE:
             continue
         entry = visit.entry
-        if visit.event is Event.ENTER:
-            dirs += 1
-        else:
+        if visit.event is not Event.ENTER:
             files += 1
             size += 0 if entry.link_group in links else entry.size
         if entry.link_group is not None:
             links.add(entry.link_group)
         if listed is not None and selection.takes(visit.path):
             listed(visit.path, entry)
-    return Restored(files=files, dirs=dirs, bytes=size)
+    return Restored(files=files, bytes=size)
 
 
 def _result(

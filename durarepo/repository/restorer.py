@@ -26,10 +26,9 @@ from durarepo.store.atomic import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What came: every name but directories, directories, and bytes, those once an inode."""
+    """What came: every name but directories, and bytes, those once an inode."""
 
     files: int
-    dirs: int
     bytes: int
 
 
@@ -91,11 +90,11 @@ class _Restore:
         self._roots = SetHash()
         databases = {sqlite_path(one): one.integrity for one in nested.components}
         self._databases = {path: digest for path, digest in databases.items() if path is not None}
-        self._files = self._dirs = self._bytes = 0
+        self._files = self._bytes = 0
         self._total = reader.manifest.statement.totals.bytes
 
     def result(self) -> Restored:
-        return Restored(files=self._files, dirs=self._dirs, bytes=self._bytes)
+        return Restored(files=self._files, bytes=self._bytes)
 
     def step(self, visit: Visit) -> None:
         try:
@@ -115,7 +114,6 @@ class _Restore:
         else:
             self._builder.enter_root(visit.path, entry)
         self._sets.append(SetHash())
-        self._dirs += 1
 
     def _leave(self, visit: Visit) -> None:
         self._builder.leave()

@@ -263,6 +263,11 @@ def test_an_envelope_is_looked_at_from_outside_first(data: bytes, code: str) -> 
     assert code_of(opened, STREAM, data, naming=STREAM.naming) == code
 
 
+def test_an_auditor_without_the_naming_key_refuses_an_unknown_version_as_such() -> None:
+    """What a newer writer made must be told from what somebody forged (ingest 4.2)."""
+    assert code_of(opened, STREAM, b"\2" + ENVELOPE[1:]) == "integrity.version"
+
+
 def marked(data: bytes) -> bytes:
     """Return an envelope with the mark that belongs to its bytes."""
     key = primitives.derive_subkey(STREAM.naming, "mark")

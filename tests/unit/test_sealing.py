@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from durarepo.chunking.compression import deflate
 from durarepo.core.errors import DurarepoError, IntegrityError, KeyMaterialError
 from durarepo.core.limits import INDEX_MAX_BYTES, SIZE_CLASSES
 from durarepo.core.names import ChunkId, Digest
 from durarepo.crypto import primitives
+from durarepo.format.document import unpad_document
 from durarepo.format.layout import ChunkKind, Compartment, Seal
-from durarepo.format.pack import FrameInfo, PackIndex
+from durarepo.format.pack import FrameInfo, PackIndex, encode_index
 from durarepo.sealing import (
     DEFLATED,
     STORED,
@@ -22,6 +24,7 @@ from durarepo.sealing import (
     check_index,
     check_pack_header,
     compress_frame,
+    envelope_overhead,
     index_key,
     iter_chunks,
     new_envelope_header,
@@ -30,6 +33,7 @@ from durarepo.sealing import (
     open_header,
     open_index,
     open_pack_key,
+    open_sealed,
     open_trailer,
     seal_box,
     seal_envelope,
@@ -406,6 +410,33 @@ def test_recipients_cannot_be_told_from_spare_stanzas() -> None:
             assert found == key
             places.add(at)
     assert places == {0, 1, 2, 3}
+
+
+def test_an_envelope_fills_its_size_and_gives_its_document_back() -> None:
+    """Its size is one of few, so that it tells nothing; its mark is the last thing in it."""
+    person, mark_key = identities()[0], secrets()[0]
+    key, header = new_envelope_header([person.public], place=PLACE, count=4)
+    for document in (b"", b"document", bytes(32_768 - envelope_overhead(header))):
+        data = seal_envelope(key, header, document, size=32_768, mark_key=mark_key)
+
+        assert len(data) == 32_768
+        assert data[-32:] == primitives.keyed_hash(mark_key, data[:-32])
+        info = b"durarepo/1\x02\x05notes\0\0\0\x01\x04main" + data[1:33]
+        opened = open_header(person.secret, data, 33, info)
+        assert unpad_document(open_sealed(opened.key, data[opened.length : -32])) == document
+
+
+def test_an_index_may_take_all_the_room_that_there_is() -> None:
+    """A pack that just fits its class must not be given a larger one."""
+    index = make_pack([identities()[0].public]).index
+    exact = index.end + 12 + 16 + 4 + len(deflate(encode_index(index))) + 36
+    sealer = PackSealer([identities()[0].public], place=PLACE, count=4, index_subkey=INDEX_SUBKEY)
+
+    sealed, trailer = sealer.seal_index(index, size=exact)
+
+    assert index.end + len(sealed) + len(trailer) == exact
+    with pytest.raises(ValueError, match="room"):
+        sealer.seal_index(index, size=exact - 1)
 
 
 @pytest.mark.parametrize(("holders", "count"), [(0, 4), (5, 4), (2, 5), (1, 0)])

@@ -116,6 +116,17 @@ def test_everything_comes_back_as_it_was(scene: Scene, repository: Repository) -
     assert done.requires_restart
 
 
+def test_a_hole_of_more_than_one_read_comes_back_as_a_hole(tmp_path: Path) -> None:
+    """Its zeros are in the hash of the file: those of all of it, and not one more."""
+    scene = signed_with(tmp_path, mini.file(b"a", 2_500_000, b"b"))
+    with scene.open() as repository:
+        run(repository)
+
+    found = out(scene) / "victim"
+    assert found.read_bytes() == b"a" + bytes(2_500_000) + b"b"
+    assert found.stat().st_blocks * 512 < 1_000_000
+
+
 def test_setuid_is_dropped_and_the_loss_is_told(scene: Scene, repository: Repository) -> None:
     """A restored set-id program is a way to root for whoever can write the repository (E18)."""
     done = run(repository)

@@ -216,7 +216,12 @@ def test_a_header_from_another_pack_is_refused_before_a_stanza_is_opened(
 
 @pytest.mark.parametrize(
     ("offset", "code"),
-    [(-1, "integrity.trailer"), (-37, "integrity.index-digest"), (5, "integrity.trailer")],
+    [
+        (-1, "integrity.trailer"),
+        (-37, "integrity.index-digest"),
+        (5, "integrity.trailer"),
+        (0, "integrity.version"),
+    ],
 )
 def test_a_changed_index_or_trailer_is_refused(scene: Scene, offset: int, code: str) -> None:
     """An index that is not the pinned one may say anything about what lies where."""
@@ -466,6 +471,41 @@ def test_a_later_repair_brings_back_what_a_bad_pack_held(tmp_path: Path) -> None
             listing(repository, ChunkReader(repository, manifests[1]))
 
     assert caught.value.code == "integrity.pack-missing"
+
+
+def test_a_pack_that_a_repair_calls_bad_is_read_last(tmp_path: Path) -> None:
+    """It may open and give good frames for a while, until the disk fails altogether."""
+    scene = Scene(tmp_path)
+    bad = repaired(scene, pinned=True)
+    with scene.open() as repository:
+        manifests = Chain(repository).all_verified(now=1_800_000_100)
+        store = RecordingStore(repository.store)
+        shelf = Shelf(repository, store=store)
+        reader = ChunkReader(repository, manifests[2], shelf=shelf, permit=allow)
+
+        assert read_file(repository, reader, b"a") == b"alpha"
+
+    assert bad not in {name for name, *_ in store.reads}
+
+
+def test_a_pack_that_only_another_reader_may_use_is_not_read(tmp_path: Path) -> None:
+    """Readers of several manifests share what is open; each has the pins of its own."""
+    scene = Scene(tmp_path)
+    for content in (b"alpha", b"beta"):
+        scene.snapshot({b"a": mini.file(content)})
+    with scene.open() as repository:
+        shelf = Shelf(repository)
+        newer, older = (
+            ChunkReader(repository, verified(repository, number), shelf=shelf, permit=allow)
+            for number in (2, 1)
+        )
+        entry = listing(repository, newer)[b"a"]
+        assert newer.file_data(entry) == b"beta"
+
+        with pytest.raises(IntegrityError) as caught:
+            older.file_data(entry)
+
+    assert caught.value.code == "integrity.chunk-missing"
 
 
 def test_a_replacement_that_is_not_pinned_is_not_read(tmp_path: Path) -> None:
