@@ -30,15 +30,7 @@ def tell_outcome(session: Session, outcome: Outcome, *, is_draft_wanted: bool = 
     if outcome.draft is not None and not is_draft_wanted:
         error = _unfinished(outcome.draft)
         output.code = exit_of(error)
-    if output.is_json and error is None:
-        output.result(_fields(outcome))
-        return
-    if not output.is_json:
-        for line in _lines(outcome):
-            output.line(line)
-        output.flush()
-    if error is not None:
-        output.failure(error, _fields(outcome))
+    output.tell(_fields(outcome), _lines(outcome), error)
 
 
 def _unfinished(draft: bytes) -> KeyMaterialError:

@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import BinaryIO, TextIO
 
@@ -166,6 +166,27 @@ class Output:
             StoreError, PipeClosedError: as for `raw`.
         """
         self.item({"ok": True, **fields})
+
+    def tell(self, fields: Json, lines: Iterable[str], error: DurarepoError | None = None) -> None:
+        """Print what was done, for whom it is, and why it is not all that was asked for.
+
+        Args:
+            fields: of the message; an error has them beside it.
+            lines: the same for people.
+            error: what the run ends with; None where it is done. The exit code is not set.
+
+        Raises:
+            StoreError, PipeClosedError: as for `raw`.
+        """
+        if self.is_json and error is None:
+            self.result(fields)
+            return
+        if not self.is_json:
+            for line in lines:
+                self.line(line)
+            self.flush()
+        if error is not None:
+            self.failure(error, fields)
 
     def raw(self, data: bytes) -> None:
         """Write bytes to stdout as they are.

@@ -21,25 +21,17 @@ def tell_secrets(output: Output, found: SecretsVerified) -> None:
 
     Damage is told by its own code; contents that nobody may decrypt any more make 1.
     """
-    error = _error_of(found)
+    error = _refusal(found)
     output.code = first_of(
         (
             Exit.DONE if error is None else exit_of(error),
             Exit.OMISSIONS if found.unscanned else Exit.DONE,
         )
     )
-    if output.is_json and error is None:
-        output.result(_fields(found))
-        return
-    if not output.is_json:
-        for line in _lines(found):
-            output.line(line)
-        output.flush()
-    if error is not None:
-        output.failure(error, _fields(found))
+    output.tell(_message(found), _lines(found), error)
 
 
-def _error_of(found: SecretsVerified) -> DurarepoError | None:
+def _refusal(found: SecretsVerified) -> DurarepoError | None:
     if found.damage is not None:
         return IntegrityError(
             "verify",
@@ -55,7 +47,7 @@ def _error_of(found: SecretsVerified) -> DurarepoError | None:
     return None
 
 
-def _fields(found: SecretsVerified) -> dict[str, object]:
+def _message(found: SecretsVerified) -> dict[str, object]:
     return {
         "level": "secrets",
         "head": found.head or None,

@@ -91,15 +91,7 @@ def tell(session: Session, result: SnapshotResult, *, standing: int | None = Non
     output.code = first_of(codes)
     for line in marked_lines(result):
         output.note(line)
-    if output.is_json and error is None:
-        output.result(fields_of(result))
-        return
-    if not output.is_json:
-        for line in _lines(result, standing):
-            output.line(line)
-        output.flush()
-    if error is not None:
-        output.failure(error, fields_of(result))
+    output.tell(fields_of(result), _lines(result, standing), error)
 
 
 def _error_of(result: SnapshotResult) -> DurarepoError | None:

@@ -97,15 +97,7 @@ def _tell(session: Session, verified: Verified, *, percent: float | None) -> Non
     if error is not None:
         kinds = [problem.kind for problem in verified.problems]
         output.code = exit_of_problems(kinds) or exit_of(error)
-    if output.is_json and error is None:
-        output.result(_fields(verified))
-        return
-    if not output.is_json:
-        for line in _lines(verified, percent):
-            output.line(line)
-        output.flush()
-    if error is not None:
-        output.failure(error, _fields(verified))
+    output.tell(_fields(verified), _lines(verified, percent), error)
 
 
 def _error_of(verified: Verified) -> DurarepoError | None:
@@ -126,8 +118,9 @@ def _error_of(verified: Verified) -> DurarepoError | None:
     if not verified.ok:
         return KeyMaterialError(
             "identity-absent",
-            f"level {verified.level} could not be checked in full without an identity",
-            hint="run this command on the owner's computer, where identity.key is",
+            f"level {verified.level} could not be checked in full without an identity that opens"
+            " the newest manifest",
+            hint="run this command where the identity.key of a recipient of now is",
         )
     return None
 
