@@ -179,6 +179,11 @@ PAGES = {
         "a typing mistake, or another manifest has it",
         "see `durarepo ls SEQ --recursive`",
     ),
+    "select.no-remote": Page(
+        "stream.toml names no such remote",
+        "a typing mistake, or it was taken out",
+        "see `durarepo remote list`",
+    ),
     "select.no-sequence": Page(
         "there is no such manifest",
         "the number is too high, or nothing is that old",

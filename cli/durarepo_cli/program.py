@@ -51,6 +51,7 @@ COMMANDS = {
     "status": Row("status", "Show how the stream is, on one screen."),
     "keys": Row("keys", "Show which keys are here, and replace them."),
     "registry": Row("registry", "Show who may sign and who can open, and change it."),
+    "remote": Row("remote", "Show the remotes, and try what they do."),
     "explain": Row("explain", "Explain an error code.", uses_keys=False),
 }
 """Every command, in the order of a stream's life."""

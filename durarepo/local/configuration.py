@@ -23,6 +23,7 @@ from durarepo.core.names import is_stream_id
 from durarepo.policy.allow import parse_until
 from durarepo.policy.patterns import check_pattern
 from durarepo.store.atomic import shown
+from durarepo.store.remoteurl import parse_remote_url
 
 Table: TypeAlias = Mapping[str, object]
 T = TypeVar("T")
@@ -202,7 +203,8 @@ def parse_configuration(data: bytes, *, place: bytes = b"") -> StreamConfig:
         place: its path, for messages.
 
     Raises:
-        ConfigurationError: ``invalid``, ``unknown-key``, ``duration``, ``roots-nested``.
+        ConfigurationError: ``invalid``, ``unknown-key``, ``duration``, ``roots-nested``,
+            ``remote-url``.
     """
     try:
         return _parse(data)
@@ -237,6 +239,9 @@ def _parse(data: bytes) -> StreamConfig:
         allows=top.tables("allow", _parse_allow),
     )
     check_roots([root.path for root in config.roots])
+    names = [one.name for one in config.remotes]
+    if len(set(names)) != len(names):
+        raise refused("invalid", "two remotes in stream.toml have one name")
     return config
 
 
@@ -297,8 +302,12 @@ def _parse_component(value: object) -> ComponentConfig:
 def _parse_remote(value: object) -> RemoteConfig:
     known = {"name", "url", "ca", "credentials", "off_box", "publish_surface", "bandwidth"}
     table = _Table(value, "remote.", known | {"max_object_bytes"})
+    name = table.text("name")
+    if not is_stream_id(name):
+        raise refused("invalid", f"{name[:80]!a} in stream.toml is no name of a remote")
+    parse_remote_url(table.text("url"))
     return RemoteConfig(
-        name=table.text("name"),
+        name=name,
         url=table.text("url"),
         ca=table.path("ca"),
         credentials=table.path("credentials"),

@@ -12,7 +12,7 @@ from tests.architecture.sources import TOP
 
 HEAVY = (
     "asyncio", "cryptography.x509", "dulwich", "importlib.metadata", "numpy", "pygit2",
-    "sqlite_utils",
+    "sqlite_utils", "ssl", "urllib3", "uvicorn",
 )  # fmt: skip
 
 

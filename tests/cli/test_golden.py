@@ -22,6 +22,7 @@ INNER = [
     *("keys list", "keys rotate-signing", "keys rotate-naming", "keys add-recipient"),
     *("keys retire-recipient", "keys new-signer"),
     *("registry show", "registry draft", "registry sign", "registry admit"),
+    *("remote list", "remote check"),
 ]
 """Commands within groups."""
 
