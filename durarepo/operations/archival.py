@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import FreshnessError, TrustError
 from durarepo.core.limits import ISSUED_AHEAD_SECONDS
 from durarepo.core.progress import Progress, SilentProgress
@@ -37,7 +38,6 @@ from durarepo.repository.livetime import (
     REGISTRY_EXPIRED,
     REVOKED,
     ROLLBACK,
-    Clock,
     LiveTime,
 )
 from durarepo.repository.repository import Repository

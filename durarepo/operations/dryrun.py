@@ -5,10 +5,11 @@ its main file. Source: spec/cli.md 4 (snapshot), spec/exclusion.md. Start at `ju
 """
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import SourceError
 from durarepo.policy.decide import Judged
 from durarepo.policy.rules import Decision, Stage
@@ -28,9 +29,7 @@ _SIDECAR = Judged(
 )
 
 
-def judge_roots(
-    repository: Repository, *, home: bytes | None, clock: Callable[[], int]
-) -> Iterator[Tested]:
+def judge_roots(repository: Repository, *, home: bytes | None, clock: Clock) -> Iterator[Tested]:
     """Yield what a snapshot would do with each name but folders that are kept as they are.
 
     Args:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from durarepo.core.clock import Clock
 from durarepo.core.entries import Consistency, Entry, FileType
 from durarepo.core.errors import IntegrityError, SourceError
 from durarepo.core.progress import Progress
@@ -28,7 +29,7 @@ from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.operations.init import RESERVED, InitRequest, initialise
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
 from durarepo.operations.verify import Level, VerifyRequest, verify
-from durarepo.repository.livetime import Clock, LiveTime
+from durarepo.repository.livetime import LiveTime
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository, open_repository
 from durarepo.repository.trees import Event, walk

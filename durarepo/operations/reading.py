@@ -12,10 +12,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from durarepo.core.clock import Clock
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import FreshnessError, SelectionError
 from durarepo.core.limits import MIB
-from durarepo.repository.livetime import Clock, LiveTime
+from durarepo.repository.livetime import LiveTime
 from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository

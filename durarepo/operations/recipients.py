@@ -7,10 +7,11 @@ Source: spec/format.md 8 and 5.5. Start at `add_recipient`.
 
 import re
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import ConfigurationError
 from durarepo.crypto import primitives
 from durarepo.format.registry import Registry
-from durarepo.repository.admission import Clock, Outcome, carry_out
+from durarepo.repository.admission import Outcome, carry_out
 from durarepo.repository.nextregistry import renewed, with_recipients
 from durarepo.repository.recipientkey import recipient_given
 from durarepo.repository.repository import Repository

@@ -8,6 +8,7 @@ Source: spec/format.md 8, spec/cli.md 4. Start at `draft_registry`.
 import re
 from dataclasses import dataclass, replace
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import ConfigurationError, TrustError
 from durarepo.core.names import SignerId
 from durarepo.core.secret import Secret
@@ -24,7 +25,6 @@ from durarepo.format.registry import (
 )
 from durarepo.ingest import check_registry_document
 from durarepo.repository.admission import (
-    Clock,
     Outcome,
     admit_document,
     carry_out,

@@ -8,12 +8,13 @@ Source: spec/format.md 3.4 and 8. Start at `rotate_signing`.
 
 import os
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import ConfigurationError
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.keytext import encode_signer
 from durarepo.format.registry import Registry, Role, Signer
-from durarepo.repository.admission import Clock, Outcome, carry_out, check_free, holding
+from durarepo.repository.admission import Outcome, carry_out, check_free, holding
 from durarepo.repository.chain import Chain
 from durarepo.repository.epochs import begin_epoch, new_signing
 from durarepo.repository.nextregistry import renewed

@@ -6,10 +6,10 @@ Source: spec/cli.md (snapshot, omissions), spec/format.md 4 to 7, law 1. Start a
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import (
     FreshnessError,
     RunError,
@@ -57,8 +57,6 @@ from durarepo.store.atomic import make_folder
 
 _NOOP_SECONDS = 20 * 3600
 _DAY_SECONDS = 24 * 3600
-
-Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from durarepo.core.clock import Clock
 from durarepo.core.entries import ChunkList, Entry
 from durarepo.core.errors import FreshnessError, IntegrityError, StoreError, TrustError
 from durarepo.core.limits import CHUNK_MAX_BYTES
@@ -52,9 +53,6 @@ from durarepo.store.port import ObjectStore
 
 _Content = tuple[bytes | None, ChunkList | None]
 """What a file of more than one chunk is: its SHA-256, and where its chunks lie."""
-
-Clock = Callable[[], int]
-"""Gives the live time in whole seconds since 1970, UTC."""
 
 
 class Level(StrEnum):

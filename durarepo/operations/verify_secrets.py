@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from durarepo.core.clock import Clock
 from durarepo.core.entries import ChunkList, Entry, FileType
 from durarepo.core.errors import FreshnessError, IntegrityError, TrustError
 from durarepo.core.names import ChunkId
@@ -23,7 +24,7 @@ from durarepo.policy.forms import form_of
 from durarepo.policy.pathrules import is_secret, shared_path_rules
 from durarepo.policy.rules import Decision, Stage
 from durarepo.repository.exclusion import Exclusion
-from durarepo.repository.livetime import Clock, LiveTime
+from durarepo.repository.livetime import LiveTime
 from durarepo.repository.reader import ChunkReader
 from durarepo.repository.repository import Repository
 from durarepo.repository.trees import Event, Visit, iter_content, iter_runs, walk

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from durarepo.core.clock import Clock
 from durarepo.core.errors import (
     ConfigurationError,
     FreshnessError,
@@ -39,9 +40,6 @@ from durarepo.repository.nextregistry import check_follows, describe
 from durarepo.repository.repository import Repository, keys_in_force, registry_slot
 from durarepo.sealing import seal_registry, sign_document
 from durarepo.store.atomic import make_folder, shown, write_once
-
-Clock = Callable[[], int]
-"""Gives the live time in whole seconds since 1970, UTC."""
 
 AUDIT_KIND = "registry-admit"
 _REGISTRY_ROOM = 1 + 32 + 32 + 12 + 16 + 4

@@ -5,17 +5,14 @@ have revoked a signer. Which checks are set aside it is told, by archival checko
 Source: spec/ingest.md 3.12, 3.13, 4.17, 4.24 to 4.28, 6.1, 7.9 and 8. Start at `LiveTime`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
+from durarepo.core.clock import Clock
 from durarepo.format.registry import Revocation
 from durarepo.ingest import HighWater, VerifiedManifest, check_registry_time, check_restorable
 from durarepo.policy.freshness import check_clock
 from durarepo.repository.chain import Chain, revocations_of
 from durarepo.repository.repository import Repository, find_registry
-
-Clock = Callable[[], int]
-"""Gives the live time in whole seconds since 1970, UTC."""
 
 AGE, REGISTRY_EXPIRED, CLOCK = "age", "registry-expired", "clock"
 REVOKED, ROLLBACK = "revoked", "rollback"
