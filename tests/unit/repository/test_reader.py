@@ -488,6 +488,19 @@ def test_a_pack_that_a_repair_calls_bad_is_read_last(tmp_path: Path) -> None:
     assert bad not in {name for name, *_ in store.reads}
 
 
+def test_a_pack_that_a_repair_calls_bad_is_read_where_nothing_else_is_left(tmp_path: Path) -> None:
+    """Most of a bad pack is often good, and its replacement may be lost as well."""
+    scene = Scene(tmp_path)
+    bad = repaired(scene, pinned=True)
+    with scene.open() as repository:
+        manifests = Chain(repository).all_verified(now=1_800_000_100)
+        (good,) = {pin.name for pin in manifests[2].statement.pins} - {bad}
+        scene.object_path(good).unlink()
+        reader = ChunkReader(repository, manifests[1], permit=allow, newest=manifests[2])
+
+        assert read_file(repository, reader, b"a") == b"alpha"
+
+
 def test_a_pack_that_only_another_reader_may_use_is_not_read(tmp_path: Path) -> None:
     """Readers of several manifests share what is open; each has the pins of its own."""
     scene = Scene(tmp_path)
