@@ -6,7 +6,6 @@ grows with the length of a file and no faster; a file that nests too deep is ref
 Source: RFC 8259, JSON5, TOML 1.0, YAML 1.2, git-config(1), XML 1.0. Start at `iter_leaves`.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ VALUE_NAMES = frozenset({b"value", b"val", b"parametervalue"})
 OPTION = re.compile(rb"--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?:=(?P<value>.+))?\Z", re.DOTALL)
 
 
-_HEXADECIMAL_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(rb"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([\"'\\/bfnrt]))")
+_SHORT = dict(zip(b"bfnrt", (b"\b", b"\f", b"\n", b"\r", b"\t"), strict=True))
 
 
 class NestingError(Exception):
@@ -47,14 +47,17 @@ class Leaf:
 
 
 def unescaped(text: bytes) -> bytes:
-    """Return what a string says that may hold escapes; as it stands if nobody knows them."""
+    """Return what a string says that may hold escapes; what nobody knows stays."""
     if b"\\" not in text:
         return text
-    try:
-        said: object = json.loads(b'"%s"' % _HEXADECIMAL_ESCAPE.sub(rb"\\u00\1", text))
-    except ValueError:
-        return text
-    return said.encode("utf-8", "surrogatepass") if isinstance(said, str) else text
+    return _ESCAPE.sub(_said, text)
+
+
+def _said(match: re.Match[bytes]) -> bytes:
+    number = match[1] or match[2]
+    if number:
+        return chr(int(number, 16)).encode("utf-8", "surrogatepass")
+    return _SHORT.get(match[3][0], match[3])
 
 
 # --- XML ---

@@ -73,6 +73,8 @@ FAMILIES: dict[str, tuple[str, Family]] = {
     "quotes in a section": ("a.ini", filled(b'"a', LINE + b"[", b"]")),
     "carried lines": ("a.properties", filled(b"a\\\n", b"password=\\\n")),
     "names that say secret": ("a.ini", filled(b"password= ")),
+    "words that say secret": ("a.ini", filled(b"secret")),
+    "unknown escapes": (".codex/config.toml", filled(b":=\\.", b"bearer ")),
     "connection strings": ("a.ini", filled(b"server=a;password=aB3xyQ12;")),
     "options": ("a.ini", filled(b"--token ")),
     "long strings": ("a.toml", filled(b'"""a', STATEMENT + b"k = ")),
