@@ -35,8 +35,7 @@ class Consistency(IntEnum):
     CHANGED = 5  # changed in every try; the bytes of the last try; an omission
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One stretch of a file: a chunk, or a hole of zeros that was never stored."""
 
     length: int

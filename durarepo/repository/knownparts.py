@@ -1,7 +1,8 @@
 """A database put part by part: parts that an earlier run stored are only named again.
 
-A part is known by its SHA-256, and counts as stored only while all packs that it needs count;
-what is new of a database is little, so most of it is neither looked up chunk by chunk nor named.
+A part is known by the SHA-256 of its chunks, and counts as stored only while all packs that it
+needs count; what is new of a database is little, so most of it is neither looked up chunk by
+chunk nor named.
 Source: spec/format.md 4. Start at `KnownParts.put`.
 """
 
@@ -42,10 +43,12 @@ class KnownParts:
         digest, content = hashlib.sha256(), Content(runs=[], owners=set())
         for part in _parts_of(segments):
             digest.update(part)
-            key = hashlib.sha256(part).digest()
-            stored = self._live(key, -(-len(part) // step)) or [
-                self._sink.put(ChunkKind.DATA, piece)
-                for piece in cut_pages([part], page_bytes=page_bytes)
+            pieces = list(cut_pages([part], page_bytes=page_bytes))
+            hashes = [hashlib.sha256(piece).digest() for piece in pieces]
+            key = hashlib.sha256(b"".join(hashes)).digest()
+            stored = self._live(key, len(pieces)) or [
+                self._sink.put(ChunkKind.DATA, piece, one)
+                for piece, one in zip(pieces, hashes, strict=True)
             ]
             self.stored[key] = stored
             left = len(part)
@@ -56,9 +59,9 @@ class KnownParts:
         return FileHash(digest.digest()), content
 
     def _live(self, key: bytes, count: int) -> Stored:
-        """Return as which chunks a part is stored; nothing if not as so many, or not any more."""
+        """Return as which chunks a part is stored; nothing if not any more, or not so."""
         stored = self._known.get(key, [])
-        if len(stored) != count:  # the same bytes were pages of another size
+        if len(stored) != count:
             return []
         return stored if self._sink.are_live([owner for _, owner in stored]) else []
 

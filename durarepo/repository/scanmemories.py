@@ -26,7 +26,7 @@ _ROW_BYTES = _HASH_BYTES + _OWNER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class DatabaseMemory:
-    """What is known of one database: of its scan, and as what each part is stored, by SHA-256."""
+    """What is known of one database: of its scan, and as what each part is stored, by its key."""
 
     scanned: ScanMemory = field(default_factory=ScanMemory)
     stored: Mapping[bytes, Stored] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class ScanMemories:
             path: where it lies.
             scanned: the scan of the copy that was kept, in all of which nothing was found; an
                 empty one where something was.
-            stored: as what each part of it is stored, by its SHA-256.
+            stored: as what each part of it is stored, by its key (see `KnownParts`).
         """
         parts = scanned.encode()
         chunks = b"".join([_encoded(key, rows) for key, rows in stored.items()])
