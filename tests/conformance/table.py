@@ -188,6 +188,59 @@ ROWS = (
         ),
     ),
     Row(
+        id="A4d",
+        clause="10.5.4",
+        words="A remote is spoken to over HTTPS with its certificate verified; no flag, variable "
+        "or setting turns that off",
+        modules=("durarepo/store/tls.py", "durarepo/store/transport.py"),
+        tests=(
+            "unit/store/test_tls.py::test_a_good_certificate_of_the_named_ca_is_accepted",
+            "unit/store/test_tls.py::test_a_named_ca_is_the_only_one",
+            "unit/store/test_remoteurl.py"
+            "::test_any_other_address_is_refused_without_being_repeated",
+            "unit/store/test_https.py::test_a_server_that_speaks_no_tls_gets_nothing",
+            "unit/local/test_remotes.py::test_a_ca_file_that_is_gone_does_not_mean_any_ca",
+            "cli/test_remote.py::test_a_remote_that_cannot_be_used_is_told_apart",
+        ),
+    ),
+    Row(
+        id="A4e",
+        clause="10.5.4",
+        words="Names of objects are opaque, and no request carries anything that describes",
+        modules=("durarepo/store/https.py", "durarepo/store/transport.py"),
+        tests=(
+            "unit/store/test_https.py::test_every_put_is_conditional_and_carries_its_digest",
+            "cli/test_remote.py::test_nothing_of_the_stream_is_sent_by_a_check",
+        ),
+        later="no command sends objects of a stream yet",
+    ),
+    Row(
+        id="A4f",
+        clause="10.5.4",
+        words="Nothing is deleted or overwritten at a remote, and what is there counts as stored "
+        "only after it was compared",
+        modules=(
+            "durarepo/store/port.py",
+            "durarepo/store/https.py",
+            "durarepo/store/capabilities.py",
+            "durarepo/mirror/app.py",
+        ),
+        tests=(
+            "store_contract/test_contract.py"
+            "::test_other_bytes_under_a_taken_name_are_refused_and_the_first_stay",
+            "store_contract/test_contract.py::test_store_offers_no_way_to_delete_or_overwrite",
+            "store_contract/test_mirror.py"
+            "::test_no_condition_and_no_field_lets_anything_be_replaced",
+            "store_contract/test_mirror.py::test_nothing_that_was_answered_is_lost_by_a_kill",
+            "store_contract/test_capabilities.py"
+            "::test_only_objects_of_the_check_itself_are_touched",
+            "unit/store/test_https.py"
+            "::test_a_connection_that_is_cut_anywhere_ends_well_or_with_an_alarm",
+            "architecture/test_effects.py::test_no_module_but_two_removes_or_replaces_a_file",
+        ),
+        later="no command sends objects of a stream yet",
+    ),
+    Row(
         id="A5a",
         clause="10.5.5",
         words="Keys lie outside whatever is backed up, by any link or mount; asked before a key "

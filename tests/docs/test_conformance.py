@@ -13,8 +13,9 @@ from tests.vectors.vectorfile import load_vectors
 TOP = Path(__file__).resolve().parents[2]
 STAGE = {
     "A2a", "A2b", "A2c", "A2d", "A2e", "A2f", "A3a", "A3b", "A3c", "A3d", "A3e", "A3f", "A3g",
-    "A5a", "A5b", "A5d", "A5e", "A6a", "A6b", "A6c", "A6d", "A6e", "A6f", "A6h", "A6i", "A6j",
-    "E2", "E18", "E20", "E21", "E22", "E23", "E30", "E35", "P1", "P16", "X1", "X2", "X6",
+    "A4d", "A4e", "A4f", "A5a", "A5b", "A5d", "A5e", "A6a", "A6b", "A6c", "A6d", "A6e", "A6f",
+    "A6h", "A6i", "A6j", "E2", "E18", "E20", "E21", "E22", "E23", "E30", "E35",
+    "P1", "P16", "X1", "X2", "X6",
 }  # fmt: skip
 """What the page has to speak of."""
 

@@ -52,7 +52,7 @@ def test_an_address_is_taken_apart(text: str, expected: HttpsUrl | FolderUrl) ->
         "https://mirror.example:0/",
         "https://mirror.example:70000/",
         "https://mirror.example:x/",
-        "https://mirror example/",
+        "https://remote host/",
         "https://-x/",
         "https://" + "a" * 3000,
         "file://relative",
