@@ -40,7 +40,7 @@ from durarepo.repository.scratch_content import (
 )
 from durarepo.repository.scratch_folders import Frame, ScratchFolders
 from durarepo.repository.scratch_metadata import MetadataWriter
-from durarepo.repository.scratch_place import exists_at, store_error
+from durarepo.repository.scratch_place import exists_at, place_error
 from durarepo.repository.scratch_staging import Staging, StagingKeeper
 from durarepo.source.sqlitestate import is_sidecar
 from durarepo.store.atomic import shown
@@ -360,7 +360,7 @@ class ScratchBuilder:
                 os.fsync(self._staging.tree_fd)
             except OSError as error:
                 what = f"write the metadata of {shown(self.destination)}"
-                raise store_error(error, what) from error
+                raise place_error(error, what) from error
         self.abandon()
 
     def abandon(self) -> None:

@@ -22,7 +22,7 @@ from durarepo.repository.scratch_place import (
     READ_FOLDER,
     Identity,
     identity_of,
-    store_error,
+    place_error,
 )
 from durarepo.store.atomic import shown
 
@@ -186,7 +186,7 @@ class ScratchFolders:
     def broken(self, error: OSError, what: str) -> StoreError:
         """Return the store error for a step that failed; nothing may be published any more."""
         self.failed = True
-        return store_error(error, f"{what} in the destination {shown(self._destination)}")
+        return place_error(error, f"{what} in the destination {shown(self._destination)}")
 
     def not_made(self, error: OSError, name: bytes) -> DurarepoError:
         """Return what is to be raised because ``name`` could not be made."""

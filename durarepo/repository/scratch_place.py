@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from durarepo.core.errors import ConfigurationError, DurarepoError, PolicyRefusedError, StoreError
 from durarepo.core.limits import NAME_MAX_BYTES, PATH_MAX_BYTES
 from durarepo.repository.scratch_mounts import Subtree, lies_in, subtree_of
-from durarepo.store.atomic import shown
+from durarepo.store.atomic import refused_by_system, shown
 
 RENAME_NOREPLACE = 1
 PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,21 +45,21 @@ class Place:
         return os.path.join(self.parent, self.name)
 
 
-def store_error(error: OSError, what: str) -> StoreError:
-    """Return the store error that says what the operating system refused.
+_HINTS = {
+    "io": "check the disk of the destination",
+    "full": "free some space or choose a destination on a larger disk",
+    "permission": "choose a destination that this user may write",
+}
+
+
+def place_error(error: OSError, what: str) -> StoreError:
+    """Return the store error that says what the operating system refused at a destination.
 
     Args:
         error: the failed call.
         what: lower case, the step and its subject in quotes.
     """
-    why = os.strerror(error.errno) if error.errno else str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "free some space or choose a destination on a larger disk"
-        return StoreError("full", f"cannot {what}: {why}", hint=hint)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "choose a destination that this user may write"
-        return StoreError("permission", f"cannot {what}: {why}", hint=hint)
-    return StoreError("io", f"cannot {what}: {why}", hint="check the disk of the destination")
+    return refused_by_system(error, what, hints=_HINTS)
 
 
 def open_place(destination: bytes, *, protected: Sequence[bytes]) -> Place:
@@ -85,7 +85,7 @@ def open_place(destination: bytes, *, protected: Sequence[bytes]) -> Place:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _no_parent(parent) from error
     except OSError as error:
-        raise store_error(error, f"open the folder {shown(parent)}") from error
+        raise place_error(error, f"open the folder {shown(parent)}") from error
     place = Place(parent=real, name=name, parent_fd=parent_fd)
     try:
         _check_parent(place)
@@ -108,7 +108,7 @@ def exists_at(folder_fd: int, name: bytes) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise store_error(error, f"look for {shown(name)}") from error
+        raise place_error(error, f"look for {shown(name)}") from error
     return True
 
 
@@ -133,7 +133,7 @@ def publish_folder(source_fd: int, source: bytes, place: Place) -> None:
     except FileExistsError as error:
         raise _destination_exists(place) from error
     except OSError as error:
-        raise store_error(error, f"publish {shown(place.path)}") from error
+        raise place_error(error, f"publish {shown(place.path)}") from error
 
 
 def sync_parent(place: Place) -> None:
@@ -145,7 +145,7 @@ def sync_parent(place: Place) -> None:
     try:
         os.fsync(place.parent_fd)
     except OSError as error:
-        raise store_error(error, f"make the name {shown(place.path)} durable") from error
+        raise place_error(error, f"make the name {shown(place.path)} durable") from error
 
 
 def can_sync_disk() -> bool:

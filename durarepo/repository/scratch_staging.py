@@ -16,8 +16,8 @@ from durarepo.repository.scratch_place import (
     Place,
     can_sync_disk,
     open_place,
+    place_error,
     publish_folder,
-    store_error,
     sync_disk,
     sync_parent,
 )
@@ -64,7 +64,7 @@ class Staging:
             self.dropped_fd = self._make(b"dropped")
         except OSError as error:
             self.close()
-            raise store_error(error, f"make the folder {shown(self.path)}") from error
+            raise place_error(error, f"make the folder {shown(self.path)}") from error
 
     @classmethod
     def create(
@@ -89,7 +89,7 @@ class Staging:
             keeper.adopt_staging(path)
         except OSError as error:
             os.close(place.parent_fd)
-            raise store_error(error, f"make the folder {shown(path)}") from error
+            raise place_error(error, f"make the folder {shown(path)}") from error
         except DurarepoError:
             os.close(place.parent_fd)
             raise

@@ -14,7 +14,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -38,6 +38,13 @@ class HeldLock(Protocol):
         ...
 
 
+_HINTS = {
+    "io": "look at the disk and the system log; what was stored before is whole",
+    "full": "free space or raise the quota, then run the command again",
+    "permission": "check the owner and mode of the folder and how it is mounted",
+}
+
+
 def shown(path: bytes) -> str:
     """Return ``path`` in single quotes with control characters escaped, fit for a message."""
     text = os.fsdecode(path)
@@ -55,13 +62,24 @@ def store_error(error: OSError, doing: str, path: bytes) -> StoreError:
     Returns:
         ``store.full``, ``store.permission`` or ``store.io``, to be raised from ``error``.
     """
-    reason, hint = "io", "look at the disk and the system log; what was stored before is whole"
+    return refused_by_system(error, f"{doing} {shown(path)}", hints=_HINTS)
+
+
+def refused_by_system(error: OSError, what: str, *, hints: Mapping[str, str]) -> StoreError:
+    """Return the `StoreError` that says why a step failed, with a hint by its reason.
+
+    Args:
+        error: what the system answered.
+        what: the step and its subject in quotes.
+        hints: one for ``full``, ``permission`` and ``io`` each.
+    """
+    reason = "io"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        reason, hint = "full", "free space or raise the quota, then run the command again"
+        reason = "full"
     elif error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
-        reason, hint = "permission", "check the owner and mode of the folder and how it is mounted"
+        reason = "permission"
     said = os.strerror(error.errno).lower() if error.errno else "unknown error"
-    return StoreError(reason, f"cannot {doing} {shown(path)}: {said}", hint=hint)
+    return StoreError(reason, f"cannot {what}: {said}", hint=hints[reason])
 
 
 def open_folder(path: bytes) -> int:
