@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from durarepo.core.secret import Secret
 from durarepo.mirror.access import Right, make_token
 from durarepo.store.credentials import parse_credentials
 from durarepo.store.tls import verifying_context
+from tests.doubles.children import mount
 from tests.doubles.servers import (
     Server,
     end,
@@ -525,3 +527,20 @@ def test_plain_http_is_not_spoken(mirror: Server) -> None:
 
     assert b"HTTP/1.1 2" not in answer
     assert b"HTTP/1.1 4" not in answer
+
+
+def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:
+    """507, nothing half there, and what still fits is taken."""
+    disk = tmp_path / "objects"
+    disk.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(disk))
+    try:
+        with mirror_server(tmp_path, scopes=["a"]) as server:
+            base = Base(server)
+
+            assert base.put(NAME, bytes(2_000_000)).status == 507
+            assert base.ask("HEAD", NAME).status == 404
+            assert base.put(NAME, DATA).status == 201
+            assert base.ask("GET", NAME).data == DATA
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
