@@ -69,6 +69,7 @@ class Injector:
         self._fault = fault
         self._readlink = os.readlink
         self.counts: Counter[str] = Counter()
+        self.paths: dict[str, list[bytes]] = {}
         self.hit: bytes | None = None
 
     def install(self) -> None:
@@ -85,6 +86,7 @@ class Injector:
             if path is None or not self._is_below(path):
                 return real(*given, **named)
             self.counts[kind] += 1
+            self.paths.setdefault(kind, []).append(path)
             fault = self._fault
             if fault is None or fault.kind != kind or self.counts[kind] != fault.number:
                 return real(*given, **named)

@@ -44,13 +44,16 @@ _MAY_END = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run under a fault said: exit code, error, omitted paths; and where the fault was."""
+    """What a run under a fault said: exit code, error, omitted paths; and where the fault was.
+
+    ``paths`` are those that the calls of each kind were about, in order.
+    """
 
     code: int
     error: str
     left_out: tuple[bytes, ...]
     hit: bytes | None
-    counts: dict[str, int]
+    paths: dict[str, list[bytes]]
 
 
 class Bench:
@@ -99,7 +102,8 @@ class Bench:
         told = json.loads(said)
         left_out = tuple(os.fsencode(path) for path in told["left_out"])
         hit = None if told["hit"] is None else os.fsencode(told["hit"])
-        return Outcome(told["code"], told["error"], left_out, hit, told["counts"])
+        paths = {kind: [os.fsencode(one) for one in found] for kind, found in told["paths"].items()}
+        return Outcome(told["code"], told["error"], left_out, hit, paths)
 
     def _told(self, verb: str, fault: Fault | None) -> dict[str, object]:
         watched = [bytes(self.home), bytes(self.stream.root), bytes(self.target)]
@@ -118,7 +122,9 @@ class Bench:
             "error": error,
             "left_out": [os.fsdecode(path) for path in left_out],
             "hit": None if injector.hit is None else os.fsdecode(injector.hit),
-            "counts": dict(injector.counts),
+            "paths": {
+                kind: [os.fsdecode(one) for one in found] for kind, found in injector.paths.items()
+            },
         }
 
     def _operate(self, verb: str) -> tuple[int, list[bytes]]:
@@ -135,14 +141,15 @@ class Bench:
 
     # --- what may be tried ---
 
-    def faults(self, verb: str) -> list[Fault]:
-        """Return every fault that a run of ``verb`` can meet."""
+    def faults(self, verb: str, *, region: str = "") -> list[Fault]:
+        """Return every fault that a run of ``verb`` can meet, or those on what is of a region."""
         clean = self.run(verb, None)
         assert clean.code == 0, clean
         return [
             Fault(kind, number, error)
-            for kind, count in sorted(clean.counts.items())
-            for number in range(1, count + 1)
+            for kind, paths in sorted(clean.paths.items())
+            for number, path in enumerate(paths, start=1)
+            if region in ("", self.region(path))
             for error in KINDS[kind][1]
         ]
 
