@@ -83,6 +83,10 @@ class RememberedScan:
         for at in range(0, len(data), PART_BYTES):
             self._take(data[at : at + PART_BYTES])
 
+    def feed_hole(self, length: int) -> None:
+        """Take a hole of zeros, as `Scan.feed_hole` does."""
+        self.feed(bytes(min(length, OVERLAP_BYTES)))
+
     def finish(self) -> Findings:
         """Return what was found in what was scanned."""
         if self._at != len(self._before) - 1:

@@ -120,7 +120,7 @@ class FileKeeper:
         self.exclusion = exclusion
         self._sink = sink
         self._storing = Storing(sink)
-        self._large = LargeFiles(self._storing, exclusion)
+        self._large = LargeFiles(self._storing, exclusion, memories)
         self._average_most = 1 << (object_limit // _CHUNKS_IN_OBJECT).bit_length() - 1
         self._cut_key = cut_key
         self._work = work

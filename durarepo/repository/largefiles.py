@@ -8,7 +8,7 @@ Source: spec/exclusion.md 1 (rules 2 and 4) and 3. Start at `LargeFiles.take`.
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,10 +16,12 @@ from durarepo.chunking.chunker import Cut
 from durarepo.core.errors import VanishedError
 from durarepo.core.limits import MIB
 from durarepo.core.names import FileHash
-from durarepo.policy.decide import MEMORY_MAX_BYTES, ContentPolicy, Judged
+from durarepo.policy.decide import KEPT, MEMORY_MAX_BYTES, ContentPolicy, Judged
+from durarepo.policy.remembered import RememberedScan, ScanMemory
 from durarepo.policy.rules import Decision, Stage
-from durarepo.policy.scanning import Findings
+from durarepo.policy.scanning import Findings, Scan
 from durarepo.repository.exclusion import Exclusion
+from durarepo.repository.scanmemories import ScanMemories
 from durarepo.repository.storing import Content, Storing
 from durarepo.source.reading import Captured, Segment, SourceFile, capture, hashed, zeros
 
@@ -113,10 +115,14 @@ class Scanned:
     seen: tuple[bytes, ...]
 
 
-def scan_segments(segments: Iterable[Segment], policy: ContentPolicy) -> tuple[FileHash, Scanned]:
-    """Return the SHA-256 of a file, and what was found in all of it."""
+Start = Callable[[], Scan | RememberedScan]
+"""Begins the scan of one file."""
+
+
+def scan_segments(segments: Iterable[Segment], start: Start) -> tuple[FileHash, Scanned]:
+    """Return the SHA-256 of a file, and what was found in it."""
     digest = hashlib.sha256()
-    scan = policy.start_scan()
+    scan = start()
     seen: list[bytes] = []
     for one in hashed(segments, digest.update):
         if one.data is not None:
@@ -195,13 +201,15 @@ class Stored:
 class LargeFiles:
     """Reads the files of one run that are more than one small chunk."""
 
-    def __init__(self, storing: Storing, exclusion: Exclusion) -> None:
+    def __init__(self, storing: Storing, exclusion: Exclusion, memories: ScanMemories) -> None:
         """Prepare.
 
         Args:
             storing: puts what was judged.
             exclusion: judges.
+            memories: know what of the largest was scanned before.
         """
+        self._memories = memories
         self._storing = storing
         self._exclusion = exclusion
         self._judge = exclusion.judge
@@ -256,7 +264,7 @@ class LargeFiles:
     ) -> Captured[Stored] | None:
         """Scan a file that memory does not hold, then cut the same bytes; None if it changes."""
         for _ in range(_SCANS):
-            scanned = capture(dirfd, name, self._scan)
+            scanned, memory = self._scanned(dirfd, name, path)
             judged = self._exclusion.contents.judge_scanned(path, scanned.result.findings)
             if judged.decision is Decision.EXCLUDE:
                 return _with_result(scanned, nothing(judged))
@@ -266,11 +274,28 @@ class LargeFiles:
                 continue
             except UnlinedError:
                 stored = nothing(replace(judged, decision=Decision.EXCLUDE, stage=Stage.CONTENT))
+            if stored.judged is KEPT and path.startswith(b"/"):
+                self._memories.keep(path, memory, {})
             return _with_result(scanned, stored)
         return None
 
-    def _scan(self, segments: Iterator[Segment]) -> tuple[FileHash, Scanned]:
-        return scan_segments(self._storing.timed(segments), self._exclusion.contents)
+    def _scanned(
+        self, dirfd: int, name: bytes, path: bytes
+    ) -> tuple[Captured[Scanned], ScanMemory]:
+        """Scan a file; what is found with the help of a memory is looked for in all of it.
+
+        The first scan of a file is only noted, not remembered: most such files never change.
+        """
+        known, policy = self._memories.find(path), self._exclusion.contents
+        if known.is_noted:
+            start = partial(known.scanned.scan, policy.start_scan)
+            scanned = capture(dirfd, name, partial(self._scan, start))
+            if scanned.result.findings.is_clean or not known.scanned.has_skipped:
+                return scanned, known.scanned
+        return capture(dirfd, name, partial(self._scan, policy.start_scan)), ScanMemory()
+
+    def _scan(self, start: Start, segments: Iterator[Segment]) -> tuple[FileHash, Scanned]:
+        return scan_segments(self._storing.timed(segments), start)
 
     def _take_again(
         self,
@@ -291,7 +316,8 @@ class LargeFiles:
                 )
             done = Redaction()
             same = same_as_scanned(self._storing.timed(file.segments(scanned.size)), seen)
-            _, after = scan_segments(redacted_segments(same, policy, done), policy)
+            redacted = redacted_segments(same, policy, done)
+            _, after = scan_segments(redacted, policy.start_scan)
             if not after.findings.is_clean:
                 return nothing(policy.judged_whole(after.findings))
             same = same_as_scanned(self._storing.timed(file.segments(scanned.size)), seen)

@@ -1,6 +1,6 @@
-"""What earlier runs noted of the databases that they scanned and kept, by path.
+"""What earlier runs noted of the databases and largest files that they scanned, by path.
 
-For each part of such a copy: by what it is known again, and as which chunks it was stored. It
+For each part: by what it is known again, and, of a database, as which chunks it was stored. It
 lies in the catalogue, which may be lost: all is then scanned and put again. What another version
 of the policy noted is not believed, nor what does not fit its sum, since what it says ends up in
 a manifest.
@@ -26,10 +26,14 @@ _ROW_BYTES = _HASH_BYTES + _OWNER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class DatabaseMemory:
-    """What is known of one database: of its scan, and as what each part is stored, by its key."""
+    """What is known of one file: of its scan, and as what each part is stored, by its key.
+
+    ``is_noted`` says that it was kept before, if only to scan it again.
+    """
 
     scanned: ScanMemory = field(default_factory=ScanMemory)
     stored: Mapping[bytes, Stored] = field(default_factory=dict)
+    is_noted: bool = False
 
 
 class ScanMemories:
@@ -50,7 +54,8 @@ class ScanMemories:
         if noted[len(self._mark) : middle] != _sum(path, body):
             return DatabaseMemory()
         end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES])
-        return DatabaseMemory(ScanMemory(body[_LENGTH_BYTES:end]), _parsed(body, end))
+        scanned = ScanMemory(body[_LENGTH_BYTES:end])
+        return DatabaseMemory(scanned, _parsed(body, end), is_noted=True)
 
     def keep(self, path: bytes, scanned: ScanMemory, stored: Mapping[bytes, Stored]) -> None:
         """Note what is known of a database now.

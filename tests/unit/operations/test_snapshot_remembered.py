@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from durarepo.core.limits import MIB
 from durarepo.core.names import ChunkId
 from durarepo.local.catalog import Catalog
 from durarepo.policy.decide import Judged
 from durarepo.policy.remembered import ScanMemory
 from durarepo.policy.rules import Decision, Stage
 from durarepo.policy.scanning import Scan
-from durarepo.repository import contents
+from durarepo.repository import contents, largefiles
 from durarepo.repository.scanmemories import ScanMemories
 from durarepo.source.sqliteclean import Cleaned, CleanedFile, clean_file
 from tests.machines.stream import Stream
@@ -36,6 +37,45 @@ def stream(tmp_path: Path) -> Stream:
         connection.executemany("INSERT INTO notes VALUES (?, ?)", rows)
     assert stream.snapshot().files == 1
     return stream
+
+
+@pytest.mark.parametrize("name", ["day.log", "day.bin"])
+def test_a_log_that_grows_is_scanned_where_it_grew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A transcript of gigabytes grows by a few lines a day; a token in it is found as before."""
+    monkeypatch.setattr(largefiles, "MEMORY_MAX_BYTES", MIB)
+    stream, draw = Stream(tmp_path), random.Random(name)
+    path, sizes = stream.root / name, list[int]()
+    path.write_text("".join(prose(draw, 2000) for _ in range(60)))
+    whole = path.stat().st_size
+    feed = Scan.feed
+
+    def counted(scan: Scan, data: bytes) -> None:
+        sizes.append(len(data))
+        feed(scan, data)
+
+    monkeypatch.setattr(Scan, "feed", counted)
+    scanned: list[int] = []
+    for _ in range(4):
+        sizes.clear()
+        assert stream.snapshot().files == 1
+        scanned.append(sum(sizes))
+        with path.open("a") as file:
+            file.write(prose(draw, 9))
+    assert whole > 4 * MIB
+    assert min(scanned[:2]) >= whole
+    assert 0 < max(scanned[2:]) < MIB
+
+    token = "gh" + "p_" + text(draw, 36)
+    data = path.read_text()
+    path.write_text(data[: whole // 2] + f"\n{token}\n" + data[whole // 2 :])
+    result = stream.snapshot()
+    if name == "day.log":
+        assert (result.files, result.redacted) == (1, 1)
+        assert token not in (stream.restored_root() / name).read_text()
+    else:
+        assert (result.files, result.excluded) == (0, 1)
 
 
 def test_a_memory_that_does_not_fit_its_sum_is_not_believed(tmp_path: Path) -> None:
