@@ -21,6 +21,9 @@ from durarepo.policy.leaves import (
     NestingError,
 )
 
+JSON_MOST = 16 * 1024 * 1024
+"""What a parser makes of a larger one need not fit in memory; its tokens are read one by one."""
+
 _TOML_MOST = 64 * 1024
 """Larger ones take the parser longer than a snapshot can wait."""
 
@@ -52,7 +55,7 @@ class Stated:
 def parse_document(data: bytes, syntax: Syntax) -> Document | None:
     """Return what a file says, or None where no parser can tell."""
     try:
-        if syntax is Syntax.JSON:
+        if syntax is Syntax.JSON and len(data) <= JSON_MOST:
             return Document(
                 json.loads(
                     data,

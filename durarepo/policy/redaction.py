@@ -14,6 +14,7 @@ from itertools import chain
 
 from durarepo.policy.contentrules import ContentRules, Span, may_be_wide, narrowed
 from durarepo.policy.documents import (
+    JSON_MOST,
     Document,
     is_only_leaves_changed,
     iter_stated,
@@ -239,6 +240,8 @@ def _named_spans(data: bytes, form: Form, *, is_last: bool) -> list[Span] | Refu
     document = parse_document(data, form.syntax)
     stated = _stated_rule(document, values) if document is not None else None
     is_clear = document is not None and stated is None
+    # Of a large document no prose is taken for a setting: its tokens tell one from the other.
+    is_large = form.syntax is Syntax.JSON and len(data) > JSON_MOST
     spans: list[Span] = []
     for leaf in _leaves(data, form.syntax, least=values.least, only_comments=is_clear):
         rule = values.rule_of(unescaped(leaf.name), leaf.above, _value_of(data, leaf))
@@ -250,7 +253,7 @@ def _named_spans(data: bytes, form: Form, *, is_last: bool) -> list[Span] | Refu
         return spans
     if stated is not None:
         return Refusal(stated)
-    if document is None and has_loose_secret(data):
+    if document is None and not is_large and has_loose_secret(data):
         return Refusal(RULE_ASSIGNED)
     return []
 

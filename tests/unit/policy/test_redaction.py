@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durarepo.policy import redaction
+from durarepo.policy import documents, redaction
 from durarepo.policy.decide import ContentPolicy, Judged
 from durarepo.policy.forms import Profile, Syntax, form_of
 from durarepo.policy.rules import Decision
@@ -213,3 +213,17 @@ def test_what_a_parser_states_and_no_reader_locates_is_left_out(
 
     assert [one.decision for one in judged] == [Decision.EXCLUDE] * 2
     assert {one.rule for one in judged} == {"assigned"}
+
+
+def test_a_document_too_large_for_a_parser_loses_its_leaf_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An agent's history is in the file of its settings, and quotes what looks like some."""
+    monkeypatch.setattr(documents, "JSON_MOST", 100)
+    monkeypatch.setattr(redaction, "JSON_MOST", 100)
+    value = {"history": ["x " * 60, f"set password = {SECRET[::-1]} there"], "api_key": SECRET}
+
+    judged = redacted("settings.json", json.dumps(value))
+
+    assert judged.data is not None
+    assert json.loads(judged.data) == {**value, "api_key": "withheld(assigned)"}
