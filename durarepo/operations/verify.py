@@ -16,7 +16,13 @@ from enum import StrEnum
 
 from durarepo.core.clock import Clock
 from durarepo.core.entries import ChunkList, Entry
-from durarepo.core.errors import FreshnessError, IntegrityError, StoreError, TrustError
+from durarepo.core.errors import (
+    FreshnessError,
+    IntegrityError,
+    KeyMaterialError,
+    StoreError,
+    TrustError,
+)
 from durarepo.core.limits import CHUNK_MAX_BYTES
 from durarepo.core.names import ObjectName
 from durarepo.core.progress import Progress
@@ -247,8 +253,8 @@ class _Run:
                 check_restorable(manifest, record=self._repository.record, now=self._now)
             except (TrustError, FreshnessError):
                 continue
-            identity = self._repository.keys.need_identity()
-            check_recipient(self._repository, manifest.statement.pins, identity)
+            if not self._opens_packs(manifest):
+                continue
             nested = self._nested(manifest)
             if nested is None:
                 continue
@@ -257,6 +263,20 @@ class _Run:
             needs = Needs(reader, before)
             ListingWalk(reader, nested, needs, known=before.known).walk()
             self._restorable.append(_Restorable(manifest=manifest, nested=nested, needs=needs))
+
+    def _opens_packs(self, manifest: VerifiedManifest) -> bool:
+        """Return whether the identity here opens all that a manifest pins; of the head it must.
+
+        An older one that pins packs from before this recipient came is compared by digests.
+        """
+        identity = self._repository.keys.need_identity()
+        try:
+            check_recipient(self._repository, manifest.statement.pins, identity)
+        except KeyMaterialError:
+            if manifest.statement.sequence == self._chain.head:
+                raise
+            return False
+        return True
 
     def _nested(self, manifest: VerifiedManifest) -> Nested | None:
         try:

@@ -59,7 +59,7 @@ class StreamTest:
         raise SelectionError(
             "outside",
             "the path lies in no root of the stream",
-            hint="durarepo status names the roots; --root DIR judges by the rules alone",
+            hint="its roots stand in stream.toml; --root DIR judges by the rules alone",
         )
 
 

@@ -306,10 +306,12 @@ def test_a_recipient_that_came_later_reads_and_verifies_from_then_on(
     with pytest.raises(KeyMaterialError) as refusal:
         restored(stream, "1")
     done, found = restored(stream, "latest"), verified(stream, Level.PACKS)
+    whole = verified(stream, Level.DATA)
 
     assert refusal.value.code == "keys.not-recipient"
     assert done.files == 9
     assert (found.ok, found.problems, found.chain) == (True, (), "part")
+    assert (whole.ok, whole.problems, whole.newest_whole) == (True, (), True)
 
 
 def test_what_was_seen_above_has_to_be_there_although_it_stays_closed(tmp_path: Path) -> None:
