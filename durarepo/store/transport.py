@@ -115,11 +115,12 @@ class Reply:
 
     def release(self) -> None:
         """Let the connection be used again, or close it where too much would come."""
+        rest = _REST_MAX_BYTES + 1
         with suppress(BrokenOffError):
-            if sum(map(len, self.iter_pieces(_REST_MAX_BYTES))) <= _REST_MAX_BYTES:
-                self._response.release_conn()
-                return
-        self._response.close()
+            rest = sum(map(len, self.iter_pieces(_REST_MAX_BYTES)))
+        if rest > _REST_MAX_BYTES:
+            self._response.close()
+        self._response.release_conn()  # a closed one too: its place is what the next waits for
 
 
 class Transport:

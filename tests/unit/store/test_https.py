@@ -413,6 +413,27 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
     assert caught.value.code == "integrity.object-size"
 
 
+@pytest.mark.parametrize("case", ["too-long", "refused", "cut"])
+def test_an_answer_that_is_not_read_gives_its_connection_back(tmp_path: Path, case: str) -> None:
+    """There are eight connections; the ninth odd answer must not make the night stand still."""
+    failures = 0
+    with opened(tmp_path) as (remote, behaviour, _):
+        behaviour.objects[SLOT] = bytes(PACK_MAX_BYTES + 1)
+        for _ in range(20):
+            if case == "refused":
+                behaviour.answers += [(401, {"X": "x" * 20_000})]
+            if case == "cut":
+                behaviour.answers += [(200, {"Content-Length": "-5"})] * 6
+            with pytest.raises(DurarepoError):
+                remote.read(SLOT)
+            failures += 1
+        behaviour.answers.clear()
+        behaviour.objects[PACK] = DATA
+
+        assert remote.read(PACK) == DATA
+    assert failures == 20
+
+
 def test_the_token_is_in_no_error_and_no_repr(tmp_path: Path) -> None:
     """An error text travels: into logs, status lines and tickets."""
     with opened(tmp_path) as (remote, behaviour, _):
