@@ -7,11 +7,11 @@ looked at; opened is only what is new, to see whether a tool made it.
 Source: spec/exclusion.md 9, PEP 405, Cargo, Maven and conda documentation. Start at `look_at`.
 """
 
+import hashlib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from durarepo.crypto import primitives
 from durarepo.source.markednames import made_by_tools, shape_of
 
 _SHORT = 8
@@ -74,7 +74,7 @@ class MarkedFolder:
 class Look:
     """What a look at a folder gave: what is told of it, and the shapes of all names in it.
 
-    A shape is held as the first eight bytes of its digest.
+    A shape is held as a digest of eight bytes.
     """
 
     folder: MarkedFolder
@@ -155,7 +155,7 @@ class _Seen:
             self._note(path, folder.shape + shape_of(entry.name))
 
     def _note(self, path: bytes, shape: bytes) -> None:
-        short = primitives.sha256(shape)[:_SHORT]
+        short = hashlib.blake2b(shape, digest_size=_SHORT).digest()
         self.shapes.add(short)
         if self._known is not None and short not in self._known:
             self.strange.append(path)

@@ -71,7 +71,7 @@ def root_error(root: bytes, error: OSError) -> SourceError:
         return SourceError(
             "root-missing",
             f"root {shown} does not exist",
-            hint="create it, or take it out of stream.toml",
+            hint="mount its disk or bring it back; if it is gone, take it out of stream.toml",
         )
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         return SourceError(
