@@ -28,15 +28,13 @@ def killed_rounds(folder: Path, chance: random.Random, count: int) -> int:
     for first in range(0, count, ROUNDS_AT_ONCE):
         stream = Stream(folder / str(first))
         fill(stream.root, {f"d{n % 3}/f{n}": os.urandom(700 + 900 * n) for n in range(7)})
-        whole = _duration(stream)
+        whole, head = _duration(stream), 1
         for number in range(first, min(first + ROUNDS_AT_ONCE, count)):
             fill(stream.root, {f"d{number % 3}/f": os.urandom(chance.randrange(1, 40_000))})
             moment = chance.uniform(0.0, 1.1 * whole)
-            with stream.open() as repository:
-                head = verified(repository).head
             try:
                 died += _is_killed(stream, moment)
-                _check(stream, head)
+                head = _check(stream, head)
             except Exception as error:
                 raise AssertionError(f"round {number}, {moment} s: {error!r}") from error
     return died
@@ -65,7 +63,8 @@ def _is_killed(stream: Stream, moment: float) -> bool:
     return code != 0
 
 
-def _check(stream: Stream, head: int) -> None:
+def _check(stream: Stream, head: int) -> int:
+    """Check what stands after a kill, and that work goes on; return the head that it comes to."""
     before = {path: path.read_bytes() for path in stream.object_files()}
     with stream.open() as repository:
         found = verified(repository)
@@ -79,3 +78,4 @@ def _check(stream: Stream, head: int) -> None:
     )
     work = Path(os.fsdecode(stream.places.work))
     assert not work.exists() or not list(work.glob("run-*"))
+    return found.head + 1
