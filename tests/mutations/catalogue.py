@@ -660,6 +660,30 @@ MUTATIONS = (
         tests=(f"{_FAULTS}::test_a_failing_read_of_a_source_is_never_a_failure_of_the_store",),
     ),
     Mutation(
+        id="failed-look-at-a-copy-unnamed",
+        rows=("X2",),
+        breaks="a work folder that fails is told as a mistake in the program",
+        file="durarepo/source/sqliteclean.py",
+        old="            return os.stat(self.path).st_size\n        except OSError",
+        new="            return os.stat(self.path).st_size\n        except ValueError",
+        tests=(
+            f"{_UNIT}/source/test_sqlitepages.py"
+            "::test_a_copy_that_cannot_be_looked_at_is_a_failure_of_the_store",
+        ),
+    ),
+    Mutation(
+        id="failed-look-for-a-destination-unnamed",
+        rows=("X2",),
+        breaks="a destination that cannot be looked at is told as a mistake in the program",
+        file="durarepo/repository/scratch_place.py",
+        old="        return False\n    except OSError as error:\n",
+        new="        return False\n    except ValueError as error:\n",
+        tests=(
+            f"{_UNIT}/repository/test_scratch.py"
+            "::test_a_destination_that_cannot_be_looked_at_is_a_failure_of_the_store",
+        ),
+    ),
+    Mutation(
         id="failed-sync-swallowed",
         rows=("X2",),
         breaks="a failed sync of a ledger or journal is passed over",
