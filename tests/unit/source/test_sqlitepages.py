@@ -136,7 +136,7 @@ def test_a_copy_that_cannot_be_looked_at_is_a_failure_of_the_store(
             calls.append(path)
             if len(calls) == turn:
                 raise OSError(errno.EIO, "no")
-        return real(path, **named)  # type: ignore[arg-type]  # whatever it takes
+        return real(path, **named)
 
     for turn in (1, 2):
         calls.clear()
