@@ -9,9 +9,12 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -21,6 +24,7 @@ from durarepo.mirror.access import Right, make_token
 from durarepo.mirror.settings import SETTINGS_MAX_BYTES, MirrorSettings, parse_settings
 from durarepo.store.atomic import read_small, shown
 from durarepo_cli.exits import exit_of
+from durarepo_cli.main import TerminatedError
 
 _UNIT = """[Unit]
 Description=durarepo-mirror, keeps objects and never deletes one
@@ -75,6 +79,7 @@ def serve(config: str) -> None:
     """Answer clients until SIGTERM or SIGINT."""
     from durarepo.mirror.serving import serve as run  # noqa: PLC0415 - loads the server
 
+    signal.signal(signal.SIGTERM, _terminate)  # the server repeats it when it has ended
     run(_settings(config), log=_say, announce=_announce, now=time.time)  # noqa: TID251 - the cli reads the clock
 
 
@@ -112,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(ConfigurationError("usage", error.format_message(), hint="call it with -h"))
     except DurarepoError as error:
         return _failed(error)
+    except TerminatedError:
+        return 0
     except (KeyboardInterrupt, click.Abort):
         return 130
     return 0
@@ -123,6 +130,11 @@ def _settings(config: str) -> MirrorSettings:
     if data is None:
         raise ConfigurationError("mirror", f"there is no file {shown(path)}")
     return parse_settings(data)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    del number, frame
+    raise TerminatedError
 
 
 def _announce(address: str, port: int) -> None:

@@ -60,26 +60,29 @@ class Incoming:
         digest = hashlib.sha256()
         while not self._is_done:
             piece = asyncio.run_coroutine_threadsafe(self._window(), self._loop).result()
+            if not isinstance(piece, bytes):
+                raise piece
             digest.update(piece)
             if piece:
                 yield piece
         if self.received != self._upload.size or digest.digest() != self._upload.digest:
             raise RefusedRequestError(422)
 
-    async def _window(self) -> bytes:
+    async def _window(self) -> bytes | ClientGoneError | RefusedRequestError:
+        """Return the next window, or why there is none; raises nothing into the event loop."""
         parts = bytearray()
         while len(parts) < WINDOW and not self._is_done:
             patience = min(self._stall, self._until - self._loop.time())
             try:
                 message = await asyncio.wait_for(self._receive(), max(patience, 0))
             except TimeoutError:
-                raise RefusedRequestError(408) from None
+                return RefusedRequestError(408)
             if message["type"] != "http.request":
-                raise ClientGoneError
+                return ClientGoneError()
             body = message.get("body", b"")
             parts += body if isinstance(body, bytes) else b""
             self._is_done = not message.get("more_body", False)
         self.received += len(parts)
         if self.received > self._upload.size:
-            raise RefusedRequestError(422)
+            return RefusedRequestError(422)
         return bytes(parts)

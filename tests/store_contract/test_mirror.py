@@ -504,6 +504,24 @@ def test_nothing_that_was_answered_is_lost_by_a_kill(tmp_path: Path, after_secon
             end(again)
 
 
+def test_told_to_end_it_finishes_what_has_begun_and_gives_the_lock_back(tmp_path: Path) -> None:
+    """An update of the machine must neither tear an upload nor look like a crash."""
+    with mirror_server(tmp_path, scopes=["a"]) as server:
+        base = Base(server)
+        assert server.process is not None
+        with raw_connection(server) as connection:
+            connection.sendall(_head(base, NAME, len(DATA)) + DATA[:1000])
+            assert base.ask("HEAD", NAME).status == 404
+            server.process.terminate()
+            time.sleep(0.2)
+            connection.sendall(DATA[1000:])
+            assert connection.recv(100).startswith(b"HTTP/1.1 201")
+
+        assert server.process.wait(30) == 0
+    assert base.file(NAME).read_bytes() == DATA
+    assert (tmp_path / "objects" / "lock").read_bytes().strip() == b"{}"
+
+
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     """Whoever has the key of the server can stand between it and its clients."""
     with mirror_server(tmp_path, scopes=["a"]) as server:
