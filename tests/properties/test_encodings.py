@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from durarepo.core.entries import ChunkList, Entry
 from durarepo.core.errors import DurarepoError, IntegrityError
+from durarepo.format import manifest as manifest_format
 from durarepo.format import pack as pack_format
+from durarepo.format import tree as tree_format
 from durarepo.format.canonical import Value, decode, encode
 from durarepo.format.document import (
     Document,
@@ -33,36 +35,12 @@ from durarepo.format.keytext import (
     parse_key,
     unarmour,
 )
-from durarepo.format.manifest import (
-    LedgerLine,
-    Nested,
-    Statement,
-    component_index,
-    encode_ledger,
-    encode_nested,
-    encode_statement,
-    parse_ledger,
-    parse_nested,
-    parse_statement,
-    peek_signer,
-)
 from durarepo.format.pack import PackIndex
 from durarepo.format.registry import (
     Registry,
     encode_registry,
     parse_registry,
     peek_owner,
-)
-from durarepo.format.tree import (
-    Leaf,
-    Node,
-    encode_entry,
-    encode_leaf,
-    encode_list,
-    encode_node,
-    parse_entry,
-    parse_list,
-    parse_tree,
 )
 from tests.properties import strategies as my
 
@@ -99,13 +77,13 @@ def test_any_bytes_decode_or_are_refused_with_a_code(data: bytes) -> None:
 @given(my.entries())
 def test_every_entry_is_read_back(entry: Entry) -> None:
     """An entry that lost a field would be restored without it."""
-    assert parse_entry(decode(encode_entry(entry))) == entry
+    assert tree_format.parse_entry(decode(tree_format.encode_entry(entry))) == entry
 
 
 @given(my.entries())
 def test_an_entry_is_encoded_as_the_general_encoder_would(entry: Entry) -> None:
     """Entries are written by hand for speed; a slip there is read by nobody."""
-    data = encode_entry(entry)
+    data = tree_format.encode_entry(entry)
 
     assert encode(decode(data)) == data
 
@@ -113,23 +91,23 @@ def test_an_entry_is_encoded_as_the_general_encoder_would(entry: Entry) -> None:
 @given(my.entries(root=True))
 def test_every_root_is_read_back(entry: Entry) -> None:
     """A root has no name; as a directory's entry it would be refused."""
-    value = decode(encode_entry(entry))
+    value = decode(tree_format.encode_entry(entry))
 
-    assert parse_entry(value, root=True) == entry
+    assert tree_format.parse_entry(value, root=True) == entry
     with pytest.raises(IntegrityError) as caught:
-        parse_entry(value)
+        tree_format.parse_entry(value)
     assert caught.value.code == "integrity.entry"
 
 
-@given(my.altered(my.entries().map(encode_entry)))
+@given(my.altered(my.entries().map(tree_format.encode_entry)))
 def test_no_entry_has_a_second_encoding(data: bytes) -> None:
     """An altered entry is refused or means another thing, never the same (format 6.3)."""
     try:
-        entry = parse_entry(decode(data))
+        entry = tree_format.parse_entry(decode(data))
     except IntegrityError:
         return
 
-    assert encode_entry(entry) == data
+    assert tree_format.encode_entry(entry) == data
 
 
 @given(my.chunk_lists())
@@ -137,18 +115,23 @@ def test_every_content_list_is_read_back(content: ChunkList) -> None:
     """A list that lost a run gives a file that is too short."""
     total = sum(run.length for run in content.runs)
 
-    assert parse_list(decode(encode_list(content)), total=total, depth=content.depth) == content
+    assert (
+        tree_format.parse_list(
+            decode(tree_format.encode_list(content)), total=total, depth=content.depth
+        )
+        == content
+    )
 
 
-@given(my.altered(my.chunk_lists().map(encode_list)))
+@given(my.altered(my.chunk_lists().map(tree_format.encode_list)))
 def test_no_content_list_has_a_second_encoding(data: bytes) -> None:
     """Lists are chunks: two encodings are two ids for one content."""
     try:
-        content = parse_list(decode(data), total=None)
+        content = tree_format.parse_list(decode(data), total=None)
     except IntegrityError:
         return
 
-    assert encode_list(content) == data
+    assert tree_format.encode_list(content) == data
 
 
 @given(st.lists(my.entries(), max_size=4, unique_by=lambda entry: entry.name))
@@ -156,7 +139,9 @@ def test_every_leaf_is_read_back(entries: list[Entry]) -> None:
     """A directory that is read in another order than it was written is another one."""
     entries.sort(key=lambda entry: entry.name)
 
-    assert parse_tree(encode_leaf([encode_entry(one) for one in entries])) == Leaf(tuple(entries))
+    assert tree_format.parse_tree(
+        tree_format.encode_leaf([tree_format.encode_entry(one) for one in entries])
+    ) == tree_format.Leaf(tuple(entries))
 
 
 @given(st.dictionaries(my.NAMES, my.WORDS, min_size=2, max_size=5))
@@ -164,28 +149,31 @@ def test_every_node_is_read_back(leaves: dict[bytes, bytes]) -> None:
     """A large directory is found through its node."""
     pairs: list[Any] = sorted(leaves.items())
 
-    assert parse_tree(encode_node(pairs)) == Node(tuple(pairs))
+    assert tree_format.parse_tree(tree_format.encode_node(pairs)) == tree_format.Node(tuple(pairs))
 
 
 @given(my.statements())
-def test_every_statement_is_read_back(statement: Statement) -> None:
+def test_every_statement_is_read_back(statement: manifest_format.Statement) -> None:
     """What is signed is what is read."""
-    data = encode_statement(statement)
+    data = manifest_format.encode_statement(statement)
 
-    assert parse_statement(data) == statement
-    assert peek_signer(data) == statement.signer
+    assert manifest_format.parse_statement(data) == statement
+    assert manifest_format.peek_signer(data) == statement.signer
 
 
 @given(my.nested_parts())
-def test_every_nested_part_is_read_back(nested: Nested) -> None:
+def test_every_nested_part_is_read_back(nested: manifest_format.Nested) -> None:
     """Roots, components and facts come back as they were."""
-    assert parse_nested(encode_nested(nested)) == (nested, component_index(nested.components))
+    assert manifest_format.parse_nested(manifest_format.encode_nested(nested)) == (
+        nested,
+        manifest_format.component_index(nested.components),
+    )
 
 
 @given(my.LEDGERS)
-def test_every_ledger_is_read_back(lines: list[LedgerLine]) -> None:
+def test_every_ledger_is_read_back(lines: list[manifest_format.LedgerLine]) -> None:
     """What was left out is told as it was written."""
-    assert parse_ledger(encode_ledger(lines)) == lines
+    assert manifest_format.parse_ledger(manifest_format.encode_ledger(lines)) == lines
 
 
 @given(my.registries())
@@ -234,10 +222,10 @@ def test_every_key_is_read_back(kind: str, data: st.DataObject) -> None:
 
 
 def _re_encode_nested(data: bytes) -> bytes:
-    nested, stated = parse_nested(data)
-    if component_index(nested.components) != stated:
+    nested, stated = manifest_format.parse_nested(data)
+    if manifest_format.component_index(nested.components) != stated:
         raise IntegrityError("component-index", "as ingest 4.32 says")
-    return encode_nested(nested)
+    return manifest_format.encode_nested(nested)
 
 
 def _index_of(data: bytes) -> bytes:
@@ -249,11 +237,14 @@ def _index_of(data: bytes) -> bytes:
 
 _ROUND_TRIPS: dict[str, tuple[st.SearchStrategy[bytes], Callable[[bytes], bytes]]] = {
     "statement": (
-        my.statements().map(encode_statement),
-        lambda data: encode_statement(parse_statement(data)),
+        my.statements().map(manifest_format.encode_statement),
+        lambda data: manifest_format.encode_statement(manifest_format.parse_statement(data)),
     ),
-    "nested": (my.nested_parts().map(encode_nested), _re_encode_nested),
-    "ledger": (my.LEDGERS.map(encode_ledger), lambda data: encode_ledger(parse_ledger(data))),
+    "nested": (my.nested_parts().map(manifest_format.encode_nested), _re_encode_nested),
+    "ledger": (
+        my.LEDGERS.map(manifest_format.encode_ledger),
+        lambda data: manifest_format.encode_ledger(manifest_format.parse_ledger(data)),
+    ),
     "registry": (
         my.registries().map(encode_registry),
         lambda data: encode_registry(parse_registry(data)),
@@ -291,10 +282,14 @@ def test_altered_bytes_are_refused_or_written_back_alike(kind: str, data: st.Dat
 
 
 @given(my.statements(), st.data())
-def test_a_statement_is_never_read_as_another(statement: Statement, data: st.DataObject) -> None:
+def test_a_statement_is_never_read_as_another(
+    statement: manifest_format.Statement, data: st.DataObject
+) -> None:
     """Every field reaches the bytes: otherwise it would not be signed."""
     other = data.draw(my.statements())
 
-    assert (encode_statement(statement) == encode_statement(other)) == (statement == other)
+    assert (
+        manifest_format.encode_statement(statement) == manifest_format.encode_statement(other)
+    ) == (statement == other)
     changed = replace(statement, floor=(statement.floor + 1) % 2**64)
-    assert encode_statement(changed) != encode_statement(statement)
+    assert manifest_format.encode_statement(changed) != manifest_format.encode_statement(statement)
