@@ -177,6 +177,10 @@ events {{ worker_connections 256; }}
 http {{
   access_log off;
   client_body_temp_path {folder}/tmp;
+  proxy_temp_path {folder}/tmp;
+  fastcgi_temp_path {folder}/tmp;
+  scgi_temp_path {folder}/tmp;
+  uwsgi_temp_path {folder}/tmp;
   client_max_body_size 33m;
   client_body_buffer_size 256k;
   map_hash_bucket_size 256;
