@@ -11,7 +11,7 @@ import pytest
 from durarepo.policy.decide import ContentPolicy
 from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
-from durarepo.source.sqliteclean import clean, connect_memory
+from durarepo.source.sqliteclean import Cleaned, clean, connect_memory
 from tests.policy.fresh import text
 
 POLICY = ContentPolicy(open_engine())
@@ -28,6 +28,12 @@ def database(path: Path, *statements: str) -> bytes:
     return path.read_bytes()
 
 
+def cleaned(path: Path, *statements: str, name: bytes = b"any.db") -> tuple[Cleaned, bytes]:
+    """Clean a database of these statements; return what was done, and its bytes after it."""
+    with closing(connect_memory(database(path, *statements))) as connection:
+        return clean(connection, name, POLICY), connection.serialize()
+
+
 def test_login_rows_go_and_chats_stay(tmp_path: Path) -> None:
     """Deleted rows live on in free pages until the file is vacuumed."""
     data = database(
@@ -39,13 +45,13 @@ def test_login_rows_go_and_chats_stay(tmp_path: Path) -> None:
         f"INSERT INTO ItemTable VALUES ('chat', CAST('{{\"text\": \"use {TOKEN} now\"}}' AS BLOB))",
     )
     with closing(connect_memory(data)) as connection:
-        cleaned = clean(connection, b"state.vscdb", POLICY)
+        done = clean(connection, b"state.vscdb", POLICY)
         after = connection.serialize()
         rows = connection.execute("SELECT key, value FROM ItemTable ORDER BY key").fetchall()
         check = connection.execute("PRAGMA integrity_check").fetchone()
 
-    assert cleaned.judged.decision is Decision.REDACT
-    assert cleaned.rows == (("sqlite-editor-login", 2), ("sqlite-editor-text", 1))
+    assert done.judged.decision is Decision.REDACT
+    assert done.rows == (("sqlite-editor-login", 2), ("sqlite-editor-text", 1))
     assert SECRET.encode() not in after
     assert TOKEN.encode() not in after
     assert check == (b"ok",)
@@ -57,66 +63,61 @@ def test_login_rows_go_and_chats_stay(tmp_path: Path) -> None:
 
 def test_a_row_that_was_deleted_before_is_not_kept_in_free_pages(tmp_path: Path) -> None:
     """The login of last week is still a login."""
-    data = database(
-        tmp_path / "db",
+    path = tmp_path / "db"
+
+    _, after = cleaned(
+        path,
         "PRAGMA secure_delete = OFF",
         "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB)",
         f"INSERT INTO ItemTable VALUES ('x', '{SECRET * 400}')",
         "DELETE FROM ItemTable",
+        name=b"state.vscdb",
     )
-    assert SECRET.encode() in data
-    with closing(connect_memory(data)) as connection:
-        clean(connection, b"state.vscdb", POLICY)
 
-        assert SECRET.encode() not in connection.serialize()
+    assert SECRET.encode() in path.read_bytes()
+    assert SECRET.encode() not in after
 
 
 def test_a_token_in_a_database_of_unknown_form_leaves_it_out(tmp_path: Path) -> None:
     """In a page a value follows the one before without a gap; cells are looked at one by one."""
-    data = database(
+    done, _ = cleaned(
         tmp_path / "db",
         "CREATE TABLE things (a TEXT, b TEXT)",
         f"INSERT INTO things VALUES ('name', '{TOKEN}')",
     )
-    with closing(connect_memory(data)) as connection:
-        cleaned = clean(connection, b"any.db", POLICY)
 
-    assert cleaned.judged.decision is Decision.EXCLUDE
-    assert cleaned.judged.rules == ("token-github",)
+    assert done.judged.decision is Decision.EXCLUDE
+    assert done.judged.rules == ("token-github",)
 
 
 def test_cookie_stores_are_known_by_their_schema(tmp_path: Path) -> None:
     """A browser's store under another name is the same store."""
-    data = database(
+    done, _ = cleaned(
         tmp_path / "db",
         "CREATE TABLE cookies (host_key TEXT, name TEXT, encrypted_value BLOB)",
+        name=b"work.db",
     )
-    with closing(connect_memory(data)) as connection:
-        cleaned = clean(connection, b"work.db", POLICY)
 
-    assert cleaned.judged.decision is Decision.EXCLUDE
-    assert cleaned.judged.rule == "sqlite-cookies-chromium"
+    assert done.judged.decision is Decision.EXCLUDE
+    assert done.judged.rule == "sqlite-cookies-chromium"
 
 
 def test_a_clean_database_is_not_touched(tmp_path: Path) -> None:
     """A copy that is vacuumed for nothing would never deduplicate."""
-    data = database(
-        tmp_path / "db",
-        "CREATE TABLE notes (a TEXT)",
-        "INSERT INTO notes VALUES ('plan')",
-    )
-    with closing(connect_memory(data)) as connection:
-        cleaned = clean(connection, b"notes.db", POLICY)
+    path = tmp_path / "db"
 
-        assert cleaned.judged.decision is Decision.INCLUDE
-        assert connection.serialize()[100:] == data[100:]
+    done, after = cleaned(
+        path, "CREATE TABLE notes (a TEXT)", "INSERT INTO notes VALUES ('plan')", name=b"notes.db"
+    )
+
+    assert done.judged.decision is Decision.INCLUDE
+    assert after[100:] == path.read_bytes()[100:]
 
 
 def cleaned_of(path: Path, *statements: str) -> Decision:
     """Clean an editor's database made by these statements; return what became of it."""
-    data = database(path, *statements)
-    with closing(connect_memory(data)) as connection:
-        return clean(connection, b"state.vscdb", POLICY).judged.decision
+    done, _ = cleaned(path, *statements, name=b"state.vscdb")
+    return done.judged.decision
 
 
 @pytest.mark.parametrize(
