@@ -77,8 +77,14 @@ def PROGRAM() -> None:  # noqa: N802 - a constant in all but form
 @click.option("--config", required=True, metavar="FILE", help="The mirror.toml.")
 def serve(config: str) -> None:
     """Answer clients until SIGTERM or SIGINT."""
-    from durarepo.mirror.serving import serve as run  # noqa: PLC0415 - loads the server
-
+    try:
+        from durarepo.mirror.serving import serve as run  # noqa: PLC0415 - loads the server
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "mirror",
+            f"the server needs the package '{error.name}', which is not installed",
+            hint="pip install 'durarepo[mirror]'",
+        ) from error
     signal.signal(signal.SIGTERM, _terminate)  # the server repeats it when it has ended
     run(_settings(config), log=_say, announce=_announce, now=time.time)  # noqa: TID251 - the cli reads the clock
 

@@ -83,6 +83,21 @@ def test_a_file_that_is_not_there_and_a_call_that_is_wrong_are_told(tmp_path: Pa
     assert "[config.usage]" in wrong.stderr
 
 
+def test_a_missing_package_of_the_extra_is_told() -> None:
+    """Who installed durarepo without the extra needs one line, not a traceback."""
+    code = "import sys; sys.modules['uvicorn'] = None; " + _CODE.removeprefix("import sys; ")
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "serve", "--config", "/nowhere"],
+        env={"PYTHONPATH": f"{TOP}:{TOP / 'cli'}", "PATH": os.environ["PATH"]},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert ran.returncode == 2
+    assert "'uvicorn'" in ran.stderr
+    assert "durarepo[mirror]" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def test_the_program_says_its_version_and_help() -> None:
     """Both without loading the server."""
     assert run("--version").stdout.startswith("durarepo-mirror ")

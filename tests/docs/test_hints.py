@@ -18,7 +18,7 @@ from tests.cli.harness import TOP
 
 _CALL = re.compile(r"(?<![.\w/])durarepo ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^;,`]*)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_ABSENT = re.compile(r"\b(?:push|fetch|clone|repair|activate|nightly|deadman|mirror)\b")
+_ABSENT = re.compile(r"\b(?:push|fetch|clone|repair|activate|nightly|deadman)\b")
 _PROSE = {"the", "with", "that", "make", "or", "did", "does", "knows", "wrote", "is", "reads"}
 """What may follow the name of the program where it is no call but a part of a sentence."""
 
