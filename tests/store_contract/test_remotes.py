@@ -22,7 +22,7 @@ from durarepo.store.port import Body, Put, Remote
 from tests.doubles.servers import Server
 
 KINDS = ("folder", "mirror", "mirror-digest", "nginx")
-SIZES = (0, 1, 32 * 1024, 1024 * 1024 + 1)
+SIZES = (0, 1, 32 * 1024, 128 * 1024, 1024 * 1024 + 1, 2_621_440)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
