@@ -330,7 +330,11 @@ class _Loose:
         only = SimpleNamespace(number=epoch)
         self.record = SimpleNamespace(epochs=(only,), current=only)
         self.places = SimpleNamespace(catalog=bytes(folder / "no-catalogue"))
-        self.keys = SimpleNamespace(need_identity=lambda: self._identity)
+        self.keys = SimpleNamespace(
+            need_identity=lambda: self._identity,
+            locator=Secret(bytes(KEY_BYTES)),  # no registry lies where it leads
+        )
+        self.registry = SimpleNamespace(registry=SimpleNamespace(version=0))
         self.store = _Objects(vector.labelled)
 
     def naming_key(self, _: int) -> Secret:
