@@ -80,6 +80,8 @@ class ContentTest:
         return self._judged_attributes(path) or judged
 
     def _judged_at(self, path: bytes) -> Judged:
+        if stat_bits.S_ISDIR(_lstat(path, is_last=True).st_mode):
+            return Judged(decision=Decision.INCLUDE)
         try:
             fd = os.open(path, _OPEN)
         except (FileNotFoundError, NotADirectoryError):
