@@ -285,6 +285,8 @@ def survey(
     draws.shuffle(every)
     ended, drawn = dict[Mutant, str](), every[:count]
     for number, file in enumerate(subjects):
+        if seconds <= 0:
+            break
         chosen = [one for one in drawn if one[0].file == file]
         left = sum(one[0].file in list(subjects)[number:] for one in drawn)
         began = time.monotonic()
@@ -354,11 +356,13 @@ def main() -> int:
         ended, possible = survey(Path(base), seed=asked.seed, seconds=asked.seconds,
                                  count=asked.count, subjects=chosen)  # fmt: skip
         subprocess.run(["rm", "-rf", Path(base) / "temporary"], check=True)
+    command = f"python -m tests.mutations.survey --seed {asked.seed}"
+    command += "".join(f" --module {name}" for name in asked.module or ())
     lives = [one for one, how in ended.items() if how == "lives"]
     known = {str(one.mutant) for one in SURVIVORS}  # the module that runs has a class of its own
     new = [one for one in lives if str(one) not in known]
     write_result(asked.out, Result(
-        suite="mutations", command="python -m tests.mutations.survey", commit=commit_now(),
+        suite="mutations", command=command, commit=commit_now(),
         date=today(), seed=asked.seed, points=len(ended), distinct=len(ended), failures=len(new),
         seconds=round(time.monotonic() - began, 1),
         facts={"possible": possible, "noticed": len(ended) - len(lives), "explained":

@@ -35,6 +35,26 @@ SURVIVORS = (
     Survivor(
         mutant=Mutant(
             file="durarepo/format/canonical.py",
+            function="",
+            before="(1 << 64) - 1",
+            after="(1 << 64) + 1",
+        ),
+        why=Why.MESSAGE,
+        told="The head of an integer refuses the two numbers between with an error of the same class.",
+    ),
+    Survivor(
+        mutant=Mutant(
+            file="durarepo/format/pack.py",
+            function="parse_index",
+            before="len(tables) < _FIXED.size",
+            after="len(tables) <= _FIXED.size",
+        ),
+        why=Why.MESSAGE,
+        told="Tables that end there hold no frame, and are refused under the same code two lines on.",
+    ),
+    Survivor(
+        mutant=Mutant(
+            file="durarepo/format/canonical.py",
             function="encode_head",
             before="0",
             after="1",

@@ -56,6 +56,12 @@ def test_padding_that_is_not_zeros_of_the_declared_length_is_refused(padded: byt
     assert caught.value.code == "integrity.padding"
 
 
+def test_a_document_may_take_all_the_room_that_there_is() -> None:
+    """The largest that fits a size must come back from it."""
+    for size in (7, 8, 9):
+        assert unpad_document(pad_document(b"123", size)) == b"123"
+
+
 def test_a_document_that_does_not_fit_is_a_mistake_of_the_caller() -> None:
     """A cut document would be sealed and found unreadable on the worst day."""
     with pytest.raises(ValueError, match="negative"):

@@ -330,6 +330,13 @@ def test_a_ledger_may_lie_in_chunks() -> None:
     assert caught.value.code == "integrity.content"
 
 
+def test_a_line_of_the_ledger_may_count_nothing() -> None:
+    """A rule that was asked and took nothing out is no damage."""
+    (line,) = parse_ledger(encode([[0, b"p", "r", "s", 0]]))
+
+    assert line.count == 0
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -57,6 +57,15 @@ def test_an_index_knows_where_its_frames_end() -> None:
     assert parse_index(encode_index(INDEX), end=INDEX.end) == INDEX
 
 
+def test_a_header_has_one_of_the_lengths_that_there_are() -> None:
+    """Behind a header of another length lie bytes that no digest covers."""
+    moved = tuple(replace(one, position=one.position + 8) for one in INDEX.frames)
+    index = replace(INDEX, header_length=HEADER + 8, frames=moved)
+
+    with pytest.raises(IntegrityError):
+        parse_index(encode_index(index), end=index.end)
+
+
 def test_a_chunk_may_be_of_one_byte() -> None:
     """A file of one byte has such a chunk."""
     index = replace(INDEX, lengths=(1, 29, 5))
