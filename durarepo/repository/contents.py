@@ -248,7 +248,7 @@ class FileKeeper:
         taken = self._cleaned(path, listed[0], memory)
         if isinstance(taken, Damaged):
             return self._keep_damaged(dirfd, listed, taken, file_system)
-        copy, done = taken
+        copy, done, scanned = taken
         judged = done.cleaned.judged
         try:
             if judged.decision is Decision.EXCLUDE:
@@ -259,7 +259,7 @@ class FileKeeper:
         finally:
             self._work.discard(copy.path)
         is_clean = judged.decision is Decision.INCLUDE
-        self._memories.keep(path, memory.scanned if is_clean else ScanMemory(), parts.stored)
+        self._memories.keep(path, scanned if is_clean else ScanMemory(), parts.stored)
         told = self._metadata.describe(dirfd, listed[0], copy.stat, file_system=file_system)
         entry = told.entry._replace(
             size=copy.size,
@@ -274,10 +274,11 @@ class FileKeeper:
 
     def _cleaned(
         self, path: bytes, name: bytes, memory: DatabaseMemory
-    ) -> tuple[DatabaseCopy, CleanedFile] | Damaged:
-        """Return a copy of a database after it was cleaned; the caller discards it.
+    ) -> tuple[DatabaseCopy, CleanedFile, ScanMemory] | Damaged:
+        """Return a copy of a database after it was cleaned, with the scan of that very copy.
 
-        What is found with the help of a memory is looked for once more, in all of a new copy.
+        What is found with the help of a memory is looked for once more, in all of a new copy:
+        what the first scan saw may have held a value that is gone since. The caller discards it.
         """
         copy = self._copied(path)
         if isinstance(copy, Damaged):
@@ -292,7 +293,8 @@ class FileKeeper:
             self._work.discard(done.path)
             return self._cleaned(path, name, DatabaseMemory())
         pages = done.size // copy.page_size
-        return replace(copy, path=done.path, size=done.size, page_count=pages), done
+        copy = replace(copy, path=done.path, size=done.size, page_count=pages)
+        return copy, done, memory.scanned
 
     def _keep_damaged(
         self,

@@ -1161,6 +1161,18 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="memory-of-another-copy-kept",
+        rows=("A2a",),
+        breaks="what the scan of a first copy noted is believed though a second one was kept",
+        file="durarepo/repository/contents.py",
+        old="self._memories.keep(path, scanned if is_clean",
+        new="self._memories.keep(path, memory.scanned if is_clean",
+        tests=(
+            f"{_UNIT}/operations/test_snapshot_remembered.py"
+            "::test_a_token_that_is_gone_from_the_second_copy_is_found_when_it_comes_back",
+        ),
+    ),
+    Mutation(
         id="memory-of-another-policy-believed",
         rows=("A2a",),
         breaks="what an older version of the policy saw nothing in is not scanned again",

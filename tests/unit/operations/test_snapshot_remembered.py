@@ -222,6 +222,39 @@ def test_what_is_found_with_a_memory_is_looked_for_in_the_whole(
     assert (result.files, result.excluded) == (1, 0)
 
 
+def test_a_token_that_is_gone_from_the_second_copy_is_found_when_it_comes_back(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the scan of the first copy noted would let the token by for ever (A2a)."""
+    token = "gh" + "p_" + text(random.Random("back"), 36)
+    plain = dict(texts(stream.root / DATABASE))[77]
+    held = plain[: -len(token) - 1] + " " + token
+    copies: list[bool] = []
+
+    def put(value: str) -> None:
+        with closing(sqlite3.connect(stream.root / DATABASE)) as connection, connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("UPDATE notes SET text = ? WHERE id = 77", (value,))
+
+    def then_gone(path: bytes, *given: object, **more: object) -> CleanedFile:
+        copies.append(token.encode() in Path(path.decode()).read_bytes())
+        put(plain)
+        return clean_file(path, *given, **more)  # type: ignore[arg-type]  # passed on
+
+    put(plain)
+    assert stream.snapshot().files == 1
+    put(held)
+    with monkeypatch.context() as patch:
+        patch.setattr(contents, "clean_file", then_gone)
+        assert stream.snapshot().files == 1
+    assert copies == [True, False]
+
+    put(held)
+    result = stream.snapshot()
+
+    assert (result.files, result.excluded) == (0, 1)
+
+
 def test_a_memory_is_believed_by_its_policy_alone_and_goes_with_its_file(tmp_path: Path) -> None:
     """Another version has other rules; and what is gone must not be held for ever."""
     with closing(Catalog(bytes(tmp_path / "catalog.db"))) as catalog:
