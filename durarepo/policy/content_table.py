@@ -23,6 +23,19 @@ _PROBE_SHORT, _PROBE_LONG, _PREFIX_LONG = 4, 10, 5
 _WORD_AFTER = r"(?![A-Za-z0-9_])"
 
 
+_DISTINCT = frozenset(
+    {
+        *("github", "github-fine", "gitlab", "anthropic", "openrouter", "google-client", "slack"),
+        *("slack-app", "slack-hook", "discord-hook", "teams-hook", "stripe-hook", "shopify"),
+        *("brevo", "npm", "pypi", "rubygems", "docker", "groq", "xai", "perplexity", "nvidia"),
+        *("together", "langsmith", "pinecone", "tavily", "jina", "browserbase", "supabase"),
+        *("planetscale", "netlify", "digitalocean", "heroku", "fly", "grafana", "newrelic"),
+        *("sentry", "linear", "notion", "postman", "tailscale", "buildkite", "circleci"),
+    }
+)
+"""Tokens whose prefix is no end of a word; of the others, such as ``sk-`` or ``key_``, it is."""
+
+
 def _header(name: str, probe: str, pattern: str, reason: str, source: str) -> ContentRule:
     """Return the rule of a private-key header; the file that holds one goes as a whole."""
     return ContentRule(
@@ -74,7 +87,8 @@ def _token(
         source=f"documentation of {reason.partition(' of ')[2] or reason}",
         probe=probe or f"(?:{prefix}){first}{{{some}}}",
         pattern=f"(?P<secret>(?:{prefix}){body}){_WORD_AFTER}",
-        at_word=True,
+        prefix=prefix,
+        is_distinct=name in _DISTINCT,
         scope=Scope.SPAN,
         check=check,
     )
@@ -209,15 +223,16 @@ _KEYS = (
     _header(
         "key-xml",
         r"<D>[A-Za-z0-9+/]{20}",
-        r"<RSAKeyValue>(?s:.){0,6000}?<D>[A-Za-z0-9+/\s]{40}",
+        r"<RSAKeyValue>(?:(?!<RSAKeyValue>)(?s:.)){0,6000}?<D>[A-Za-z0-9+/\s]{40}",
         "an RSA key in XML with its private exponent",
         ".NET documentation, RSA.ToXmlString",
     ),
     _header(
         "key-ethereum",
         r"\"kdfparams\\{0,2}\"",
-        r"(?:\"ciphertext\\{0,2}\"\s{0,8}:\s{0,8}\\{0,2}\"[0-9a-f]{32}(?s:.){0,1500}?\"kdfparams\\{0,2}\""
-        r"|\"kdfparams\\{0,2}\"(?s:.){0,1500}?\"ciphertext\\{0,2}\"\s{0,8}:\s{0,8}\\{0,2}\"[0-9a-f]{32})",
+        r"(?:\"ciphertext\\{0,2}\"\s{0,8}:\s{0,8}\\{0,2}\"[0-9a-f]{32}"
+        r"(?:(?!\"ciphertext)(?s:.)){0,1500}?\"kdfparams\\{0,2}\""
+        r"|\"kdfparams\\{0,2}\"(?:(?!\"kdfparams)(?s:.)){0,1500}?\"ciphertext\\{0,2}\"\s{0,8}:\s{0,8}\\{0,2}\"[0-9a-f]{32})",
         "an encrypted key of an Ethereum keystore",
         "Web3 Secret Storage Definition",
     ),
@@ -483,9 +498,10 @@ _TOKENS = (
     _token(
         "jwt",
         "eyJ",
-        r"[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{20,700}",
+        r"[A-Za-z0-9_-]{10,4000}+\.eyJ[A-Za-z0-9_-]{10,4000}+\.[A-Za-z0-9_-]{20,700}",
         "a signed JSON Web Token",
         check=Check.RANDOM,
+        probe=r"\.eyJ[A-Za-z0-9_-]{10}",
     ),
     ContentRule(
         id="token-aws-secret",

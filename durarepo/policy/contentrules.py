@@ -35,6 +35,8 @@ START_BYTES = 64
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/_\\\s-]")
 _BASE64_NOISE = re.compile(rb"\\[rn]|\\|\s")
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
+_HEADER_BYTES = 512
+"""Base64 of a header is shorter; what begins so shortly before the end of a look is new."""
 _PRIVATE_MEMBER_LEAST = 42
 _WIDE_RUN = re.compile(WIDE_RUN.encode("latin-1"))
 _SHAPES = bytes(0x61 if 0x20 <= one < 0x7F else 0xFF * bool(one) for one in range(256))  # noqa: PLR2004
@@ -44,8 +46,13 @@ WIDE_PROBE = rb"\x00(?:(?:[ -~]\x00){%d}|\x00\x00(?:[ -~]\x00\x00\x00){%d})" % (
     WIDE_LEAST - 1,
 )
 """All but the first letter of a run: beginning with a zero, it passes over text fast."""
-_ESCAPE_BEFORE = re.compile(rb"(?:\\[nrt]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\[[0-9;]{1,8}m)\Z")
-_ESCAPE_BYTES = 12
+_ESC = rb"(?:\x1b|\\e|\\x1[bB]|\\u001[bB]|\\0?33)"
+_ESCAPE_BEFORE = re.compile(
+    rb"(?:\\[bfnrtv0]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|%%(?:25){0,3}[0-9A-Fa-f]{2}|=[0-9A-F]{2}"
+    rb"|\[[0-9;:]{1,32}m|%s(?:\[[0-9;:?<=>]{0,32}[A-Za-z]|[()][0-9A-Z])|/bot)\Z" % _ESC
+)
+"""What ends in a letter or a digit and is no part of a word: escapes of texts and terminals."""
+_ESCAPE_BYTES = 48
 _IS_WORD = [(chr(one).isalnum() and one < 0x80) or one == 0x5F for one in range(256)]  # noqa: PLR2004
 _BODY = re.compile(
     rb"(?:\\{0,2}[rn]|\s|[>|*#\"'+.-]|(?:Proc-Type|DEK-Info|Version|Comment|Hash)[^\r\n\\]{0,200}"
@@ -76,22 +83,50 @@ class _Compiled:
         """The pattern, compiled when an engine first saw something: most runs need a few."""
         return re.compile(self.rule.pattern.encode("latin-1"))
 
+    @cached_property
+    def prefix(self) -> re.Pattern[bytes]:
+        """What the pattern begins with, where a word has to begin."""
+        return re.compile(self.rule.prefix.encode("latin-1"))
+
     def matches(self, data: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
         """Yield confirmed matches that begin in ``start`` to ``stop``."""
         return (match for match, is_confirmed in self._tries(data, start, stop) if is_confirmed)
 
     def _tries(self, data: bytes, start: int, stop: int) -> Iterator[tuple[re.Match[bytes], bool]]:
         """Yield what fits the pattern there, and whether it is confirmed."""
+        if self.rule.prefix:
+            yield from self._tries_at_prefix(data, start, stop)
+            return
         end = stop + MATCH_MAX_BYTES + CONTEXT_BYTES
         match = self.pattern.search(data, start, end)
         while match is not None and match.start() < stop:
-            at = match.start()
-            if self.rule.at_word and not _begins_word(data, at):
-                start = at + 1
-            else:
+            is_confirmed = self._check(match, self.group)
+            yield match, is_confirmed
+            start = max(match.end(), match.start() + 1)
+            if self.rule.check is Check.BASE64 and not is_confirmed:
+                start = _end_of_decoded(data, start)
+            match = self.pattern.search(data, start, end)
+
+    def _tries_at_prefix(
+        self, data: bytes, start: int, stop: int
+    ) -> Iterator[tuple[re.Match[bytes], bool]]:
+        """Try the pattern only where a word begins: most of what looks like a prefix is none."""
+        end = stop + MATCH_MAX_BYTES + CONTEXT_BYTES
+        for found in self.prefix.finditer(data, start, min(len(data), stop + CONTEXT_BYTES)):
+            at = found.start()
+            if at >= stop:
+                return
+            if at < start:
+                continue
+            match = None
+            if self.rule.is_distinct or _begins_word(data, at):
+                match = self.pattern.match(data, at, end)
+            if match is None and at and at + data[at - 1] <= len(data):
+                # A binary format may say the length before a text, and go on behind it.
+                match = self.pattern.fullmatch(data, at, at + data[at - 1])
+            if match is not None:
                 start = max(match.end(), at + 1)
                 yield match, self._check(match, self.group)
-            match = self.pattern.search(data, start, end)
 
     def spans(self, data: bytes, start: int, stop: int) -> tuple[list[Span], int]:
         """Return where values stand whose matches begin there, and where to go on."""
@@ -249,6 +284,12 @@ def _holds_header(match: re.Match[bytes], group: str | int) -> bool:
     after = _NO_BASE64.split(data[match.end() : match.end() + REACH_BYTES], maxsplit=1)[0]
     text = _BASE64_NOISE.sub(b"", before + match[0] + after).translate(_URLSAFE)
     return any(_PEM.search(_decoded(text[shift:])) for shift in range(4))
+
+
+def _end_of_decoded(data: bytes, end: int) -> int:
+    """Return up to where `_holds_header` has looked into base64 behind a match that ended there."""
+    other = _NO_BASE64.search(data, end, end + REACH_BYTES)
+    return max(end, (end + REACH_BYTES if other is None else other.start()) - _HEADER_BYTES)
 
 
 def _decoded(text: bytes) -> bytes:

@@ -110,8 +110,9 @@ class ContentRule(Rule):
     """Bytes that are not kept.
 
     ``probe`` is what an engine looks for, without look-around; it holds wherever ``pattern``
-    holds. ``at_start`` rules are for the first bytes of a file and have no probe; what is
-    ``at_word`` begins a word, or follows an escape. ``pattern`` confirms; its group ``secret``,
+    holds. ``at_start`` rules are for the first bytes of a file and have no probe. A pattern with a
+    ``prefix`` begins with it, and there a word has to begin, unless it ``is_distinct``: no word
+    holds it by chance. ``pattern`` confirms; its group ``secret``,
     or all of it, is the value. Rules for configuration have none: their values are found by the
     form of the file (`leaves`).
     """
@@ -121,7 +122,8 @@ class ContentRule(Rule):
     scope: Scope
     check: Check = Check.NONE
     at_start: bool = False
-    at_word: bool = False
+    prefix: str = ""
+    is_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1373,5 +1373,34 @@ MUTATIONS = (
             "tests/unit/mirror/test_patience.py::test_a_body_that_stalls_is_answered_and_not_kept",
         ),
     ),
+    Mutation(
+        id="length-before-token-passed-over",
+        rows=("A2a",),
+        breaks="a token between the lengths and tags of a binary format is stored",
+        file="durarepo/policy/contentrules.py",
+        old="            if match is None and at and at + data[at - 1] <= len(data):",
+        new="            if match is None and not at and at + data[at - 1] <= len(data):",
+        tests=("tests/policy/test_borders.py::test_a_token_between_lengths_and_tags_is_found",),
+    ),
+    Mutation(
+        id="border-of-token-asked-everywhere",
+        rows=("A2a",),
+        breaks="a token behind a letter is stored, whatever its prefix",
+        file="durarepo/policy/contentrules.py",
+        old="            if self.rule.is_distinct or _begins_word(data, at):",
+        new="            if _begins_word(data, at):",
+        tests=(
+            "tests/policy/test_borders.py::test_a_prefix_that_no_word_ends_with_is_found_in_a_word",
+        ),
+    ),
+    Mutation(
+        id="base64-decoded-from-each-place",
+        rows=("A2a",),
+        breaks="a file of base64 is decoded as often as something in it looks like a header",
+        file="durarepo/policy/contentrules.py",
+        old="                start = _end_of_decoded(data, start)",
+        new="                start = max(start, 0)",
+        tests=("tests/policy/test_borders.py::test_no_text_makes_a_look_at_it_long",),
+    ),
 )
 """All of them; the gate runs every one."""
