@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from durarepo.policy.forms import Syntax
 from durarepo.policy.leaves import (
     BOM,
+    NAME_MOST,
     NESTING_MOST,
     OPTION,
     PAIR_NAMES,
@@ -100,9 +101,13 @@ def iter_stated(document: Document, *, least: int = 0) -> Iterator[Stated]:
         for key, one in _members(value) if isinstance(value, tuple) else _items(value, name):
             if isinstance(one, str):
                 if len(one) >= least:
-                    yield Stated(_encoded(key), inside, _encoded(one))
+                    yield Stated(_name_of(key), inside, _encoded(one))
             elif isinstance(one, (tuple, list)):
-                pending.append((one, _encoded(key) if is_object else b"", inside, depth + 1))
+                pending.append((one, _name_of(key) if is_object else b"", inside, depth + 1))
+
+
+def _name_of(key: str) -> bytes:
+    return _encoded(key[-NAME_MOST:])
 
 
 def _encoded(text: str) -> bytes:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 NESTING_MOST = 256
 """Levels of one file that are looked into; real settings have a dozen."""
 
+NAME_MOST = 512
+"""So much of a name's end is looked at, for every value below it; no longer one says anything."""
+
 BOM = b"\xef\xbb\xbf"
 
 PAIR_NAMES = frozenset({b"name", b"key", b"id", b"header", b"variable", b"parameterkey"})

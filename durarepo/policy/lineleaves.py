@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from durarepo.policy.leaves import (
     BOM,
+    NAME_MOST,
     NESTING_MOST,
     OPTION,
     PAIR_NAMES,
@@ -83,7 +84,7 @@ class _Lines:
     def begin(self, section: bytes) -> None:
         """Begin a section; nothing of the one before encloses what follows."""
         words = _WORD.findall(section)[:NESTING_MOST]
-        self.section = tuple(word.strip(b'"') for word in words)
+        self.section = tuple(word.strip(b'"')[-NAME_MOST:] for word in words)
         self.open, self.pending = [], None
         self.pair, self.value = b"", None
 
@@ -92,7 +93,7 @@ class _Lines:
         above = self.above(indent)
         if len(above) > NESTING_MOST:
             raise NestingError
-        self.open.append((indent, (*above, name)))
+        self.open.append((indent, (*above, name[-NAME_MOST:])))
 
 
 def line_leaves(data: bytes) -> Iterator[Leaf]:

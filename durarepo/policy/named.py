@@ -6,8 +6,10 @@ Source: spec/exclusion.md 5. Start at `NamedValues.rule_of`.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from durarepo.policy.forms import Form, Profile
+from durarepo.policy.leaves import VALUE_NAMES
 from durarepo.policy.values import (
     ASSIGNED_LEAST,
     is_assigned_secret,
@@ -70,7 +72,7 @@ class NamedValues:
             return RULE_LOGIN
         if len(value) < ASSIGNED_LEAST:
             return None
-        if says_secret(name) or (above and above[-1].lower() in _AROUND_SECRETS):
+        if says_secret(name) or _says_around(name, above[-1:]):
             return RULE_ASSIGNED if is_assigned_secret(value) else None
         return None
 
@@ -80,5 +82,20 @@ def _is_login(name: bytes, above: tuple[bytes, ...], value: bytes) -> bool:
         return False
     if says_secret(name) or name.rpartition(b":")[2].lower() in _AUTH_NAMES:
         return b" " not in value or is_drawn(value)
-    around = {one.lower() for one in above} & _AROUND_LOGINS
-    return bool(around) and is_assigned_secret(value)
+    return _is_around_login(above) and is_assigned_secret(value)
+
+
+@lru_cache(256)
+def _is_around_login(above: tuple[bytes, ...]) -> bool:
+    """Return whether one of the names is that of logins; asked of many values in one place."""
+    return not _AROUND_LOGINS.isdisjoint(one.lower() for one in above)
+
+
+def _says_around(name: bytes, directly: tuple[bytes, ...]) -> bool:
+    """Return whether what directly encloses a value says that it is secret."""
+    if not directly:
+        return False
+    around = directly[0]
+    return around.lower() in _AROUND_SECRETS or (
+        name.lower() in VALUE_NAMES and says_secret(around)
+    )

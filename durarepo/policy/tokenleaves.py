@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from durarepo.policy.leaves import (
+    NAME_MOST,
     NESTING_MOST,
     OPTION,
     PAIR_NAMES,
@@ -118,7 +119,7 @@ class _Reader:
         elif text in _CLOSING:
             del self.levels[max(1, len(self.levels) - 1) :]
         elif text in _BETWEEN:
-            top.key = b".".join(self.parts) or top.last
+            top.key = (b".".join(self.parts) or top.last)[-NAME_MOST:]
             self.parts, top.is_due = [], True
         elif text == b",":
             top.key, top.last = b"", top.last if top.is_array else b""
@@ -131,7 +132,8 @@ class _Reader:
         top = self.levels[0]
         if text == b"\n":
             if self.is_header:
-                self.levels[0] = _Level(b"", tuple(self.parts[:NESTING_MOST]), is_array=False)
+                names = tuple(name[-NAME_MOST:] for name in self.parts[:NESTING_MOST])
+                self.levels[0] = _Level(b"", names, is_array=False)
             else:
                 top.key, top.is_due, top.is_array = b"", False, False
             self.parts, self.is_header = [], False
@@ -145,7 +147,7 @@ class _Reader:
     def _open(self, top: _Level, text: bytes) -> None:
         if len(self.levels) > NESTING_MOST:
             raise NestingError
-        name = (top.key or top.last) if not top.is_array else b""
+        name = (top.key or top.last)[-NAME_MOST:] if not top.is_array else b""
         above = (*top.above, *self._split(name)) if name else top.above
         self.levels.append(_Level(name, above, is_array=text == b"["))
         self.parts = []

@@ -14,11 +14,15 @@ from types import FrameType
 import pytest
 
 from durarepo.policy.decide import ContentPolicy
-from durarepo.policy.forms import form_of
+from durarepo.policy.documents import Document, iter_stated, parse_document
+from durarepo.policy.forms import Syntax, form_of
+from durarepo.policy.leaves import NAME_MOST
+from durarepo.policy.lineleaves import line_leaves
 from durarepo.policy.redaction import Refusal, redact
 from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
 from durarepo.policy.scanning import shared_rules
+from durarepo.policy.tokenleaves import Tokens, token_leaves
 from tests.doubles.children import run_in_child
 from tests.policy.fresh import text
 
@@ -159,3 +163,28 @@ def test_a_document_that_nests_too_deep_is_refused_as_its_text_is() -> None:
         decisions.append(isinstance(done, Refusal))
 
     assert decisions == [False, True, True, True]
+
+
+def test_of_a_long_name_its_end_is_handed_on() -> None:
+    """A name is looked at for each value below it: their lengths must not be multiplied."""
+    long = b"n" * (4 * NAME_MOST) + b"token"
+    listed, tabled = b'{"%s": ["a", {"b": "c"}]}' % long, b'["%s"]\na = "c"\n' % long
+    lines = b"[%s]\na = 1\n%s:\n  a: 1\n" % (long, long)
+    stated = [
+        *iter_stated(_parsed(listed, Syntax.JSON)),
+        *iter_stated(_parsed(tabled, Syntax.TOML)),
+        *token_leaves(listed, 0, len(listed), tokens=Tokens.JSON),
+        *token_leaves(tabled, 0, len(tabled), tokens=Tokens.TOML),
+        *line_leaves(lines),
+    ]
+
+    names = {name for one in stated for name in (one.name, *one.above) if len(name) > 1}
+
+    assert len(stated) >= 8
+    assert names == {long[-NAME_MOST:]}
+
+
+def _parsed(data: bytes, syntax: Syntax) -> Document:
+    document = parse_document(data, syntax)
+    assert document is not None
+    return document
