@@ -160,7 +160,7 @@ def test_a_token_is_found_by_the_cells_that_are_looked_at(
 ) -> None:
     """A value follows another without a gap, or is cut by the end of a page."""
     draw = random.Random(before + encoding)
-    token = "gh" + "p_" + text(draw, 36)
+    token = "sk" + "-" + text(draw, 48)
     for shape in SHAPES:
         rows: list[tuple[Value, ...]] = [(drawn(draw), "name", "x") for _ in range(40)]
         rows.insert(20, ("a name", kind(before + token), "letters"))
