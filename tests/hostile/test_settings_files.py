@@ -14,9 +14,9 @@ from types import FrameType
 import pytest
 
 from durarepo.policy.decide import ContentPolicy
-from durarepo.policy.documents import Document, iter_stated, parse_document
+from durarepo.policy.documents import Document, Stated, iter_stated, parse_document
 from durarepo.policy.forms import Syntax, form_of
-from durarepo.policy.leaves import NAME_MOST
+from durarepo.policy.leaves import NAME_MOST, Leaf
 from durarepo.policy.lineleaves import line_leaves
 from durarepo.policy.redaction import Refusal, redact
 from durarepo.policy.rules import Decision
@@ -170,7 +170,7 @@ def test_of_a_long_name_its_end_is_handed_on() -> None:
     long = b"n" * (4 * NAME_MOST) + b"token"
     listed, tabled = b'{"%s": ["a", {"b": "c"}]}' % long, b'["%s"]\na = "c"\n' % long
     lines = b"[%s]\na = 1\n%s:\n  a: 1\n" % (long, long)
-    stated = [
+    stated: list[Stated | Leaf] = [
         *iter_stated(_parsed(listed, Syntax.JSON)),
         *iter_stated(_parsed(tabled, Syntax.TOML)),
         *token_leaves(listed, 0, len(listed), tokens=Tokens.JSON),
