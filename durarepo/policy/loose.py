@@ -47,8 +47,18 @@ _OPTION = re.compile(
     rb"-(?<![A-Za-z0-9_-]-)-?(?P<name>[A-Za-z][A-Za-z0-9_-]{0,60})[ =][\"']?"
     rb"(?P<secret>(?!-)[^\s\"'\\<>]{16,400})"
 )
+_ASSIGNED = re.compile(
+    rb"(?P<rest>)(?<=[A-Za-z0-9])(?:=|:[ ]{1,4}(?:(?i:token|bearer|basic|key|apikey)[ ])?)"
+    rb"\\{0,3}(?P<quote>[\"']?)(?=[^\s\"'\\<>&,;(){}\[\]]{16})"
+)
+"""A setting within a value: of an environment, a header or an address. Seen from its sign on."""
+
+_ASSIGNED_VALUE = re.compile(rb"[^\s\"'\\<>&,;(){}\[\]]{16,4000}")
 _NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.-]*\Z")
 _NAME_REACH = 60
+_HEAD = 64
+"""So much of a value within a value tells what it is; one may begin at each of its bytes."""
+
 _WORDS = re.compile(rb"[a-z0-9]+(?:[-_.][a-z0-9]+){2,}\Z")
 """Small words between separators: a name of something, nearly always."""
 
@@ -61,12 +71,21 @@ def inner_spans(data: bytes) -> Iterator[tuple[int, int]]:
     for match in _SLASHED_URL.finditer(data) if b":\\/" in data else ():
         if is_password(match["secret"]):
             yield match.span("secret")
+    yield from _in_values(data)
     for match in _OPTION.finditer(data):
         if says_secret(match["name"]) and is_assigned_secret(match["secret"]):
             yield match.span("secret")
     for match in _EMBEDDED.finditer(data) if b'\\"' in data else ():
         if is_assigned_secret(match["secret"]) and says_secret(_name_of(match)):
             yield match.span("secret")
+
+
+def _in_values(data: bytes) -> Iterator[tuple[int, int]]:
+    for match in _ASSIGNED.finditer(data):
+        value = _ASSIGNED_VALUE.match(data, match.end()) if says_secret(_name_of(match)) else None
+        head = value[0][:_HEAD] if value is not None else b""
+        if value is not None and is_assigned_secret(head) and not _WORDS.match(head):
+            yield value.span()
 
 
 def _in_connections(data: bytes) -> Iterator[tuple[int, int]]:

@@ -30,6 +30,7 @@ from durarepo.policy.named import (
     RULE_STORE,
     NamedValues,
 )
+from durarepo.policy.repeats import RepeatsError, repeated
 from durarepo.policy.rules import Rule, Word
 from durarepo.policy.scanning import Engine, find_spans
 from durarepo.policy.tokenleaves import Tokens, token_leaves
@@ -57,7 +58,7 @@ STRUCTURED_RULES = (
 )
 """Rules that need the form of the file; they have no pattern."""
 
-_NUMBER_OF_TRIES = 2
+_NUMBER_OF_TRIES = 5
 _IN_LOGINS = (
     re.compile(
         rb":(?:\\?/){2}[^\s/:@\"'<>\\]{0,80}:(?P<secret>[^\s/@\"'<>\\]{3,400})@[A-Za-z0-9\[_]"
@@ -77,7 +78,12 @@ _ELSEWHERE = (
     *(b"alue", b'\\"', b":\\/", b":\n", b":\r", b"assword=", b"ASSWORD=", b"wd=", b"Key="),
     *(b'at"', b'AT"', b'earer"'),
 )
-"""One of these stands in every JSON file that says secret in another way than probes ask for."""
+"""One of these stands in most JSON files that say secret in another way than probes ask for."""
+
+_APART = re.compile(rb":[ \t]*+(?:[\[{\r\n]|/\*)|[:\"'][ \t]*+//|:[ \t]++//|[\r\n/][ \t]*+:")
+"""Between a name of JSON and its value stand a bracket, the end of a line or a comment."""
+
+_APART_REACH = 80
 
 _ESCAPED_LETTER = re.compile(rb"\\(?:u00|x)(?:[46][1-9a-fA-F]|[57][0-9aA])")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -173,15 +179,27 @@ def _taken_out(
     data: bytes, form: Form, rules: ContentRules, engine: Engine
 ) -> Redacted | Refusal | None:
     now, names = data, Counter[str]()
-    for _ in range(_NUMBER_OF_TRIES + 1):
-        spans = _found(now, form, rules, engine)
+    taken: dict[bytes, str] = {}
+    for _ in range(_NUMBER_OF_TRIES):
+        spans = _repeated(now, taken) or _found(now, form, rules, engine)
         if isinstance(spans, Refusal):
             return spans
         if not spans:
             return Redacted(now, tuple(sorted(names.items()))) if names else None
+        taken = {now[span.start : span.stop]: span.rule for span in spans}
         now = _without(now, spans)
         names.update(span.rule for span in spans)
     return Refusal(min(names))
+
+
+def _repeated(data: bytes, taken: dict[bytes, str]) -> Sequence[Span] | Refusal:
+    """Return where what was taken out stands once more, under whatever name."""
+    markers = b" ".join(marker(rule) for rule in taken.values())
+    try:
+        spans = repeated(data, {one: rule for one, rule in taken.items() if one not in markers})
+    except RepeatsError:
+        return Refusal(min(taken.values()))
+    return _merged(spans)
 
 
 def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
@@ -194,7 +212,17 @@ def _may_hold_names(data: bytes, form: Form, engine: Engine) -> bool:
         return True
     # What the probes ask for is a name with its value on one line; a value may stand elsewhere.
     if form.syntax is Syntax.JSON and not any(mark in data for mark in _ELSEWHERE):
-        return False
+        return any(map(_says, _apart(data)))
+    return _says(data)
+
+
+def _apart(data: bytes) -> Iterator[bytes]:
+    """Yield what stands before each place at which a value may stand apart from its name."""
+    for match in _APART.finditer(data):
+        yield data[max(0, match.start() - _APART_REACH) : match.start()]
+
+
+def _says(data: bytes) -> bool:
     lowered = data.lower()
     return any(word in lowered for word in (*_SAID, b"bearer"))
 
@@ -287,13 +315,18 @@ def _value_of(data: bytes, leaf: Leaf) -> bytes:
 
 def _merged(spans: list[Span]) -> list[Span]:
     merged: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one.start, -one.stop, one.rule)):
+    for span in sorted(spans, key=_order):
         if merged and span.start < merged[-1].stop:
             last = merged.pop()
             merged.append(Span(last.start, max(last.stop, span.stop), last.rule))
         else:
             merged.append(span)
     return merged
+
+
+def _order(span: Span) -> tuple[int, int, bool, str]:
+    """Order spans by place; of two in one place, the rule that knows more names it."""
+    return span.start, -span.stop, span.rule == RULE_ASSIGNED, span.rule
 
 
 def _without(data: bytes, spans: Sequence[Span]) -> bytes:

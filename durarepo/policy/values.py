@@ -41,6 +41,8 @@ _PASSWORD_LEAST = 8
 _PASSWORD_LONG = 20
 ASSIGNED_LEAST = 16
 _MANY_WORDS = 3
+_NUMBER_MOST = 2
+"""Digits of a number between words, such as that of a version."""
 
 
 def bits(value: bytes) -> float:
@@ -96,6 +98,13 @@ def is_set(value: bytes) -> bool:
     return text.lower() not in _SETTINGS
 
 
+def is_telling(value: bytes) -> bool:
+    """Return whether a value that was secret in one place is nothing else in another."""
+    if len(value) < _PASSWORD_LEAST or is_placeholder(value) or _is_spoken(value):
+        return False
+    return is_drawn(value) or (len(value) >= _PASSWORD_LONG and b" " not in value)
+
+
 _SETTINGS = frozenset(
     {b"disabled", b"enabled", b"default", b"keychain", b"keyring", b"prompt", b"password"}
     | {b"secret", b"required", b"optional", b"private", b"public", b"bearer", b"oauth2", b"apikey"}
@@ -116,7 +125,10 @@ def _is_spoken(value: bytes) -> bool:
         return True
     words = [one for one in re.split(rb"[-_./: ]", value) if one]
     spoken = sum(one.isalpha() and (one.islower() or one.istitle()) for one in words)
-    return len(words) >= _MANY_WORDS and spoken >= len(words) - 1
+    numbers = sum(one.isdigit() and len(one) <= _NUMBER_MOST for one in words)
+    if len(words) < _MANY_WORDS:
+        return False
+    return spoken >= len(words) - 1 or (spoken >= _MANY_WORDS and spoken + numbers == len(words))
 
 
 # --- names ---
@@ -135,6 +147,8 @@ _SECRET_WORDS = frozenset(
         "pat",
         "cleartextpassword",
         "requirepass",
+        "pgpassword",
+        "sshpass",
         "masterauth",
     }
 )
@@ -155,6 +169,9 @@ _NOT_SECRET_LAST = frozenset(
 )
 _PUBLIC_WORDS = frozenset({"public", "pub", "csrf", "xsrf", "nonce", "primary", "foreign", "sort"})
 
+_PAGES = frozenset({"page", "next", "continuation", "cursor", "pagination", "paging"})
+"""A token of these says where the next page of a list begins."""
+
 
 def says_secret(name: bytes) -> bool:
     """Return whether a name, split into its words, says that its value is secret.
@@ -173,7 +190,7 @@ def _tail_says_secret(tail: bytes) -> bool:
     if not words or words[-1] in _NOT_SECRET_LAST or _PUBLIC_WORDS.intersection(words):
         return False
     last = words[-1]
-    if last == "tokens":
+    if last == "tokens" or (last == "token" and _PAGES.intersection(words[-2:-1])):
         return False
     if last in ("key", "keys"):
         return len(words) > 1 and words[-2] in _KEY_BEFORE

@@ -1071,6 +1071,42 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="slack-kept",
+        rows=("A2a",),
+        breaks="what was deleted between the cells of a page is kept",
+        file="durarepo/source/sqliteclean.py",
+        old="            clear_slack(copy.path)",
+        new="            pass",
+        tests=(
+            f"{_UNIT}/source/test_sqliteslack.py"
+            "::test_a_deleted_token_that_begins_in_the_middle_of_a_word_is_not_kept",
+        ),
+    ),
+    Mutation(
+        id="slack-behind-values-kept",
+        rows=("A2a",),
+        breaks="what an overflow page held before stays behind the end of a value",
+        file="durarepo/source/sqliteslack.py",
+        old="                    _clear_behind(file, shape, chain)",
+        new="                    del chain",
+        tests=(
+            f"{_UNIT}/source/test_sqliteslack.py"
+            "::test_nothing_of_a_value_that_no_cell_holds_is_left",
+        ),
+    ),
+    Mutation(
+        id="slack-of-unchecked-pages-cleared",
+        rows=("A2a",),
+        breaks="bytes of a copy that no check vouches for are overwritten",
+        file="durarepo/source/sqliteclean.py",
+        old="        if cleaned.judged.decision is not Decision.EXCLUDE and is_checked:",
+        new="        if cleaned.judged.decision is not Decision.EXCLUDE:",
+        tests=(
+            f"{_UNIT}/source/test_sqliteslack.py"
+            "::test_a_copy_that_did_not_pass_its_check_keeps_what_it_leaves_unread",
+        ),
+    ),
+    Mutation(
         id="damaged-freelist-believed",
         rows=("A2a",),
         breaks="pages are overwritten because a damaged list calls them free",
@@ -1103,6 +1139,41 @@ MUTATIONS = (
         tests=(
             "tests/unit/policy/test_redaction.py"
             "::test_what_a_parser_states_and_no_reader_locates_is_left_out",
+        ),
+    ),
+    Mutation(
+        id="repeats-kept",
+        rows=("A2a",),
+        breaks="a value taken out of one place stays in another of the same file",
+        file="durarepo/policy/redaction.py",
+        old="        spans = _repeated(now, taken) or _found(now, form, rules, engine)",
+        new="        spans = _found(now, form, rules, engine)",
+        tests=(
+            "tests/unit/policy/test_repeats.py::test_a_value_goes_wherever_it_stands_in_its_file",
+        ),
+    ),
+    Mutation(
+        id="names-apart-kept",
+        rows=("A2a",),
+        breaks="a value of JSON that a bracket or a comment parts from its name is kept",
+        file="durarepo/policy/redaction.py",
+        old="        return any(map(_says, _apart(data)))",
+        new="        return False",
+        tests=(
+            "tests/policy/test_settings_forms.py"
+            "::test_in_every_form_the_secret_goes_and_all_else_stays",
+        ),
+    ),
+    Mutation(
+        id="settings-in-values-kept",
+        rows=("A2a",),
+        breaks="a setting within a value, such as an argument or an address, is kept",
+        file="durarepo/policy/loose.py",
+        old="    yield from _in_values(data)\n",
+        new="",
+        tests=(
+            "tests/policy/test_settings_forms.py"
+            "::test_in_every_form_the_secret_goes_and_all_else_stays",
         ),
     ),
     Mutation(
@@ -1212,6 +1283,15 @@ MUTATIONS = (
         tests=(
             "tests/unit/store/test_tls.py::test_a_bad_certificate_ends_it_before_a_byte_is_sent",
         ),
+    ),
+    Mutation(
+        id="dripping-head-waited-for",
+        rows=("A4f",),
+        breaks="a server that drips its head holds the client without end",
+        file="durarepo/store/transport.py",
+        old="        self.fp = io.BufferedReader(_WatchedReads(raw, _RUNNING.get()))",
+        new="        self.fp = io.BufferedReader(raw)",
+        tests=("tests/unit/store/test_https.py::test_a_server_that_drips_for_ever_is_given_up",),
     ),
     Mutation(
         id="password-in-a-url",

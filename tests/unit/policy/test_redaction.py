@@ -158,6 +158,7 @@ def test_any_json_around_a_secret_stays_as_it_was(value: object, indent: int | N
         *((one, False) for one in ("tokenizer", "max_tokens", "api_key_env", "public_key")),
         *((one, False) for one in ("keyboard", "primary_key", "token_url", "password_file")),
         *((one, False) for one in ("monkey", "author", "secretary", "passenger", "next_key")),
+        *((one, False) for one in ("nextPageToken", "continuation_token", "NextToken")),
     ],
 )
 def test_a_name_says_secret_by_its_words(name: str, said: bool) -> None:  # noqa: FBT001 - a parameter
@@ -197,6 +198,16 @@ def test_a_line_of_many_blanks_ends_no_backup() -> None:
         assert POLICY.judge(b"settings.yaml", line).decision is Decision.INCLUDE
 
     run_in_child(judge)
+
+
+@pytest.mark.parametrize(
+    "value", ["hello_world_4_tokens_2", "claude-sonnet-model-4-5", "eu-west-1-blue-green-2"]
+)
+def test_words_with_numbers_between_them_are_no_secret(value: str) -> None:
+    """The name of a model or a place is work, even where it stands as a token."""
+    data = json.dumps({"token": value, "x": {"api_key": value}})
+
+    assert POLICY.judge(b"a.json", data.encode()).decision is Decision.INCLUDE
 
 
 def test_what_a_parser_states_and_no_reader_locates_is_left_out(
