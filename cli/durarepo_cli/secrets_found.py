@@ -75,13 +75,14 @@ def _secret(one: StoredSecret) -> dict[str, object]:
 def _lines(found: SecretsVerified) -> list[str]:
     head = f"head {found.head}" if found.head else "nothing kept yet"
     lines = [
-        f"{'secrets found' if found.found else 'no secrets found'}: {head}",
+        f"{_verdict(found)}: {head}",
         f"  manifests  {found.manifests}",
         f"  contents   {found.contents}, {size_text(found.bytes)} read",
     ]
     if found.unscanned:
         what = counted(found.unscanned, "content")
         lines.append(f"  not scanned: {what} of expired manifests, which nothing may decrypt")
+        lines.append("  a snapshot made now pins what is still there; then look again")
     for one in found.found:
         place = f"path {one.path_id}" if one.path is None else quoted(one.path)
         lines.append(f"  {one.rule} ({one.stage})  {place}")
@@ -89,6 +90,15 @@ def _lines(found: SecretsVerified) -> list[str]:
     if found.found:
         lines += [f"  {line}" for line in _WHAT_TO_DO]
     return lines
+
+
+def _verdict(found: SecretsVerified) -> str:
+    """Return what may be said: what was not looked at may hold anything."""
+    if found.found:
+        return "secrets found"
+    if found.unscanned or found.unreadable:
+        return "not all was scanned, and no secrets found in the rest"
+    return "no secrets found"
 
 
 def _manifests(numbers: tuple[int, ...]) -> str:

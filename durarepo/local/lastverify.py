@@ -88,7 +88,7 @@ class LastVerify:
         """
         held, bad = self._read()
         told = outcome
-        if outcome.ok and held is not None and not held.ok and outcome.depth < held.depth:
+        if held is not None and _is_hidden(held, by=outcome):
             told = held
         value = {
             "level": told.level,
@@ -100,6 +100,13 @@ class LastVerify:
         }
         make_folder(self._folder)
         replace_small(self.path, json.dumps(value, separators=(",", ":")).encode("ascii"))
+
+
+def _is_hidden(held: Outcome, *, by: Outcome) -> bool:
+    """Return whether a failure would be hidden by a run that cannot know that it is mended."""
+    if by.ok:
+        return not held.ok and by.depth < held.depth
+    return bool(held.problems) and not by.problems
 
 
 def _still_bad(

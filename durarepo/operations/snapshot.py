@@ -36,6 +36,7 @@ from durarepo.policy import freshness
 from durarepo.repository.account import compose_nested
 from durarepo.repository.exclusion import Exclusion
 from durarepo.repository.markings import look_at_marked
+from durarepo.repository.newlyleft import newly_left
 from durarepo.repository.publisher import (
     Draft,
     Published,
@@ -78,7 +79,8 @@ class SnapshotResult:
     """What a run did.
 
     ``redacted`` counts values. ``marked`` are folders left out for a mark in them that somebody
-    should look at. ``distrust`` is why trust has run out (exit code 22), or None.
+    should look at, ``newly_left`` what is left out for its content and was not the last time.
+    ``distrust`` is why trust has run out (exit code 22), or None.
     """
 
     status: str
@@ -98,6 +100,7 @@ class SnapshotResult:
     seconds: float
     left_out: tuple[LedgerLine, ...] = ()
     marked: tuple[MarkedFolder, ...] = ()
+    newly_left: tuple[LedgerLine, ...] = ()
     distrust: FreshnessError | None = None
 
 
@@ -164,6 +167,7 @@ class _Run:
         self._began = time.monotonic()
         self._tally = Tally()
         self._marked: tuple[MarkedFolder, ...] = ()
+        self._newly_left: tuple[LedgerLine, ...] = ()
         self.published: Published | None = None
 
     def take(self, journal: Journal, work: WorkFolder) -> SnapshotResult:
@@ -246,6 +250,7 @@ class _Run:
             now=self._clock(),
         )
         self._marked = look_at_marked(self._repository.catalog, exclusion.paths.marked)
+        self._newly_left = newly_left(self._repository.catalog, self._tally.lines)
         self._note(published, roots, mounts)
         self._repository.catalog.set_fact(POLICY_FACT, exclusion.version.encode())
         return published
@@ -361,6 +366,7 @@ class _Run:
             seconds=round(time.monotonic() - self._began, 3),
             left_out=tuple(self._tally.lines),
             marked=self._marked,
+            newly_left=self._newly_left,
             distrust=self._distrust(),
         )
 

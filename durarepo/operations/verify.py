@@ -157,7 +157,7 @@ def _note(repository: Repository, found: Verified, request: VerifyRequest, run: 
         is_share=request.percent is not None,
         at=run.began,
         ok=found.ok,
-        problems=len(found.problems),
+        problems=sum(one.kind is not ProblemKind.EXPIRED for one in found.problems),
     )
     try:
         LastVerify(repository.places.state).note(outcome, run.pack_findings())

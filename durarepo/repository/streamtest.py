@@ -5,15 +5,22 @@ Source: spec/cli.md 4 (exclude test, explain), spec/exclusion.md. Start at `Stre
 """
 
 import os
+import stat
+from dataclasses import replace
 from datetime import date
 
 from durarepo.core.errors import SelectionError
 from durarepo.local.configuration import RootConfig
+from durarepo.policy.rules import Decision, Stage
+from durarepo.repository.contents import first_bytes
 from durarepo.repository.exclusion import Exclusion
+from durarepo.repository.listing import sidecar_base
 from durarepo.repository.repository import Repository
 from durarepo.repository.roots import Roots
+from durarepo.repository.treekeeper import RULE_SIDECAR
 from durarepo.source.judging import ContentTest, PathRule, PathTest, Tested
 from durarepo.source.mounts import read_mounts
+from durarepo.source.sqlitestate import is_sidecar, is_sqlite
 from durarepo.source.walk import border_rule
 
 
@@ -55,12 +62,42 @@ class StreamTest:
         for one in (path, os.path.realpath(path)):
             for root, test in self._tests:
                 if _lies_in(one, root):
-                    return test.judge(one)
+                    return _judged(test, one)
         raise SelectionError(
             "outside",
             "the path lies in no root of the stream",
             hint="its roots stand in stream.toml; --root DIR judges by the rules alone",
         )
+
+
+def _judged(test: PathTest, path: bytes) -> Tested:
+    tested = test.judge(path)
+    if tested.stage is Stage.PATH or not _is_beside_database(path):
+        return tested
+    if test.judge(sidecar_base(path) or path).stage is Stage.PATH:
+        return tested  # without the database, what lies beside it is a file like any other
+    return replace(
+        tested,
+        above=None,
+        decision=Decision.EXCLUDE,
+        rule=RULE_SIDECAR,
+        stage=Stage.CONTENT,
+        rules=(RULE_SIDECAR,),
+        is_waivable=False,
+    )
+
+
+def _is_beside_database(path: bytes) -> bool:
+    """Return whether SQLite keeps this file for a database that lies beside it."""
+    base = sidecar_base(path)
+    if base is None or not is_sqlite(first_bytes(None, base)):
+        return False
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    is_file = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+    return is_file and is_sidecar(path, first_bytes(None, path), found.st_size)
 
 
 def _lies_in(path: bytes, root: bytes) -> bool:

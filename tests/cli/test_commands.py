@@ -5,6 +5,8 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import time
@@ -502,6 +504,56 @@ def test_status_before_the_first_snapshot_is_overdue(fresh: Cli) -> None:
 
     check("status", told)
     assert (told["head"], told["overdue"], told["last_success"]) == (None, True, None)
+
+
+def test_status_tells_of_a_run_that_failed_until_one_succeeds(fresh: Cli) -> None:
+    """A timer that fails each night must not look like one that works."""
+    assert fresh.run("snapshot").code == 0
+    root = _root(fresh)
+    root.rename(root.with_name("away"))
+    failed = fresh.run("snapshot", "--json")
+    told, said = fresh.run("status", "--json"), fresh.run("status")
+    root.with_name("away").rename(root)
+    assert fresh.run("snapshot").code == 0
+    after = fresh.run("status", "--json").json()
+
+    check("status", told.json())
+    assert told.code == 0
+    assert told.json()["last_failure"]["code"] == failed.error()["code"]  # type: ignore[index]
+    assert str(failed.error()["code"]) in said.out
+    assert after["last_failure"] is None
+
+
+def test_status_without_state_does_not_guess_when_it_was_last_kept(fresh: Cli) -> None:
+    """After a loss the copy may be fresh or old; "never" is neither."""
+    assert fresh.run("snapshot").code == 0
+    shutil.rmtree(fresh.home / "var" / "state")
+
+    told = fresh.run("status", "--json").json()
+
+    check("status", told)
+    assert (told["head"], told["overdue"], told["last_success"]) == (1, None, None)
+
+
+def test_a_file_that_leaves_for_its_content_is_named(fresh: Cli) -> None:
+    """A count alone is overlooked, and the work behind it is in no backup."""
+    secret = "ghp_" + secrets.token_hex(18)
+    assert fresh.run("snapshot").code == 0
+    for number in range(5):
+        (_root(fresh) / f"tool{number}.py").write_text(f'TOKEN = "{secret}"\n')
+
+    ran = fresh.run("snapshot")
+
+    assert ran.code == 0
+    assert ran.err.count(str(_root(fresh) / "tool")) == 3
+    assert "show latest --ledger" in ran.err
+    assert secret not in ran.err + ran.out
+    why = fresh.run("exclude", "explain", str(_root(fresh) / "tool0.py"))
+    assert "take the secret out" in why.out
+    (_root(fresh) / "tool9.py").write_text(f'TOKEN = "{secret}"\n')
+    again = fresh.run("snapshot", "--json").json()
+    check("snapshot", again)
+    assert [_bytes_of(one) for one in again["newly_left"]] == [bytes(_root(fresh) / "tool9.py")]  # type: ignore[attr-defined]
 
 
 def test_keys_and_registry_are_listed(kept: Cli) -> None:

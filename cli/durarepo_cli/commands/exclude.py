@@ -26,9 +26,12 @@ _OWN_RULES = {
     "durarepoignore": "a pattern in a .durarepoignore on the way to it",
     "own-state": "the repository, the state or the keys of this stream",
     "other-filesystem": "another disk, and 'one_filesystem' holds for the root",
+    "sqlite-sidecar": "what the database beside it keeps of its work; the database is kept with it",
     "pseudo-filesystem": "made by the kernel, not stored anywhere",
 }
 """What stands behind the rules that are in no table."""
+
+_SIDECAR = "sqlite-sidecar"
 
 
 @click.group("exclude", cls=Group)
@@ -87,8 +90,27 @@ def explain(session: Session, /, root: str | None, path: str) -> None:
         session.output.line("  kept all the same: an [[allow]] entry of stream.toml")
     for row in rows:
         session.output.line(f"  {row['rule']}: {row['reason']} ({row['clause']})")
+    for line in _next_steps(session, tested, os.fsencode(path), root):
+        session.output.line(f"  {line}")
+
+
+def _next_steps(session: Session, tested: "Tested", path: bytes, root: str | None) -> Iterator[str]:
+    """Yield what the decision is worth, and what a person can do about it."""
     if tested.is_waivable:
-        session.output.line("  a header without a key: durarepo exclude allow can keep it")
+        yield "a header without a key: durarepo exclude allow can keep it"
+    elif tested.decision == "redact":
+        yield "kept without the values; a restore has to set them up anew"
+    elif tested.stage == "content" and tested.rule != _SIDECAR:
+        yield "to keep it, take the secret out of it, and change it at its issuer if it is real"
+    elif tested.stage == "path" and tested.rule in {"operator", "durarepoignore"}:
+        yield "to keep it, take that pattern away"
+    if root is not None:
+        return
+    place, roots = os.path.abspath(path), session.stream_roots()
+    if roots and _root_of(roots, place) is not None:
+        yield "it lies in no root of the stream: no snapshot looks at it; this is by the rules"
+    elif not os.path.lexists(place):
+        yield "it is not there: it was judged by its name"
 
 
 @command.command("add", cls=Command)

@@ -15,7 +15,7 @@ from durarepo.operations.quickstart import Quickstarted, quickstart
 from durarepo.repository.repository import open_repository
 from durarepo_cli.codes import MATTERS
 from durarepo_cli.command import Command
-from durarepo_cli.commands.snapshot import marked_lines, omission_lines
+from durarepo_cli.commands.snapshot import marked_lines, newly_left_lines, omission_lines
 from durarepo_cli.commands.status import status_of
 from durarepo_cli.context import Session, clock
 from durarepo_cli.exits import Exit, exit_of, first_of
@@ -93,7 +93,9 @@ def _lines(done: Quickstarted) -> Iterator[str]:
     if done.databases:
         yield f"  databases {done.databases}: kept as of one moment, so their bytes differ"
     if done.redacted:
-        yield f"  redacted  {done.redacted}: kept without the secrets in them"
+        files = counted(done.redacted, "file")
+        values = counted(done.snapshot.redacted, "value")
+        yield f"  redacted  {files}: kept without the secrets in them ({values})"
     if done.moved_on:
         yield f"  differ    {done.moved_on}: changed meanwhile"
     if others > 0:
@@ -102,7 +104,9 @@ def _lines(done: Quickstarted) -> Iterator[str]:
         yield f"  left out  {counted(done.snapshot.omissions, 'omission')}"
         yield from omission_lines(done.snapshot)
     if done.snapshot.excluded:
-        yield f"  excluded  {done.snapshot.excluded}, by name or mark"
+        yield f"  excluded  {done.snapshot.excluded}, by name, mark or content"
+        yield "    all of them: durarepo show latest --ledger"
+    yield from newly_left_lines(done.snapshot)
     yield from marked_lines(done.snapshot)
 
 

@@ -104,7 +104,7 @@ def _lines(shown: Shown) -> list[str]:
         f"  signer    {shown.signer}",
         f"  kept      {kept}, {size_text(totals.bytes)}",
         f"  left out  {counted(totals.omissions, 'omission')}, {totals.excluded} excluded,"
-        f" {totals.redacted} redacted",
+        f" {counted(totals.redacted, 'value')} redacted",
         f"  needs     {counted(len(packs), 'pack')}, {size_text(sum(one.size for one in packs))}",
         *(f"  root      {quoted(root)}" for root in shown.roots),
         *(f"  part      {one.kind}: {quoted(one.name)}" for one in shown.components),

@@ -3,6 +3,8 @@
 Start at `command`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypedDict, Unpack
 
 import click
@@ -10,8 +12,10 @@ import click
 from durarepo.core.errors import DurarepoError, RunError
 from durarepo.format.manifest import OmissionClass, SnapshotType
 from durarepo.local.configuration import parse_seconds
+from durarepo.local.lastrun import LastRun
 from durarepo.local.lastverify import LastVerify
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
+from durarepo.repository.repository import Repository
 from durarepo.source.marked import MarkedFolder
 from durarepo_cli.command import Command
 from durarepo_cli.context import Session, clock
@@ -20,6 +24,7 @@ from durarepo_cli.output import counted, path_fields, quoted, size_text, time_te
 
 _TYPES = {one.word: one for one in SnapshotType}
 _SHOWN_MAX = 20
+_NAMED_MAX = 3
 
 
 class _Given(TypedDict):
@@ -58,13 +63,30 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
         partial=given["partial"],
         home=session.home,
     )
-    with session.open() as repository, session.progress() as progress:
+    with session.open() as repository, session.progress() as progress, _noted(repository):
         result = snapshot(repository, request, clock=clock, progress=progress)
+        if result.status != "budget":
+            LastRun(repository.places.state).note_success()
         last = LastVerify(repository.places.state).outcome()
         standing = (repository.state.runs() or [])[-1:]
     tell(session, result, standing=standing[0].sequence if standing else None)
     if last is not None and last.problems:
         session.output.note(f"the last verify failed, at {time_text(last.at)}; run durarepo verify")
+
+
+@contextmanager
+def _noted(repository: Repository) -> Iterator[None]:
+    """Note for status how the run fails; one that never began or was ended has not failed."""
+    try:
+        yield
+    except Exception as error:
+        code = error.code if isinstance(error, DurarepoError) else "bug.unexpected"
+        if code not in _NO_RUN:
+            LastRun(repository.places.state).note_failure(code, at=clock())
+        raise
+
+
+_NO_RUN = frozenset({"run.locked", "run.interrupted", "run.terminated"})
 
 
 def _dry_run(session: Session) -> None:
@@ -89,7 +111,7 @@ def tell(session: Session, result: SnapshotResult, *, standing: int | None = Non
     if error is not None:
         codes.append(exit_of(error))
     output.code = first_of(codes)
-    for line in marked_lines(result):
+    for line in (*newly_left_lines(result), *marked_lines(result)):
         output.note(line)
     output.tell(fields_of(result), _lines(result, standing), error)
 
@@ -136,6 +158,9 @@ def fields_of(result: SnapshotResult) -> dict[str, object]:
             }
             for one in result.marked
         ],
+        "newly_left": [
+            {**path_fields("path", one.path), "rule": one.rule} for one in result.newly_left
+        ],
         "seconds": round(result.seconds, 3),
     }
 
@@ -155,9 +180,25 @@ def _lines(result: SnapshotResult, standing: int | None) -> list[str]:
         f"  new       {size_text(result.new_bytes)}, stored as {size_text(result.stored_bytes)}"
         f" in {counted(result.packs, 'pack')}",
         f"  left out  {counted(result.omissions, 'omission')}, {result.excluded} excluded,"
-        f" {result.redacted} redacted, {result.vanished} vanished",
+        f" {counted(result.redacted, 'value')} redacted, {result.vanished} vanished",
     ]
     return [*lines, *omission_lines(result)]
+
+
+def newly_left_lines(result: SnapshotResult) -> list[str]:
+    """Return a warning for what left the backup for its content, the first few by name."""
+    left = result.newly_left
+    lines = [
+        f"left out for its content: {quoted(one.path)} ({one.rule})" for one in left[:_NAMED_MAX]
+    ]
+    if len(left) > _NAMED_MAX:
+        lines.append(f"and {len(left) - _NAMED_MAX} more that were not left out before")
+    if lines:
+        lines.append(
+            "everything that is left out: durarepo show latest --ledger;"
+            " what to do: durarepo exclude explain PATH"
+        )
+    return lines
 
 
 def marked_lines(result: SnapshotResult) -> list[str]:

@@ -11,6 +11,7 @@ import click
 
 from durarepo.core.limits import REGISTRY_WARN_SECONDS
 from durarepo.local import keyring
+from durarepo.local.lastrun import FailedRun, LastRun
 from durarepo.local.lastverify import LastVerify, Outcome
 from durarepo.local.statefiles import RunRecord
 from durarepo.policy.scanner import usual_engine
@@ -34,8 +35,9 @@ class Status:
     repository: bytes
     head: int
     newest: RunRecord | None
-    last_success: int | None
-    overdue: bool
+    last_complete: RunRecord | None
+    overdue: bool | None
+    last_failure: FailedRun | None
     omissions_since: int | None
     last_verify: Outcome | None
     registry_expires: int
@@ -55,7 +57,8 @@ class Status:
 def command(session: Session, /) -> None:
     """Show how the stream is, on one screen.
 
-    Says when it was last kept, whether that is too long ago, and what is still open.
+    Says when it was last kept, whether that is too long ago, how the last run failed, and what
+    is still open (durarepo explain WORD). A draft that was written with --out is not known here.
     """
     now = clock()
     with session.open() as repository:
@@ -76,14 +79,16 @@ def status_of(repository: Repository, *, now: int) -> Status:
     """
     runs = list(repository.iter_counted_runs())
     complete = [run for run in runs if run.complete]
-    last = complete[-1].issued if complete else None
+    last = complete[-1] if complete else None
+    head = Chain(repository).head()
     return Status(
         stream=repository.stream,
         repository=repository.places.repository,
-        head=Chain(repository).head(),
+        head=head,
         newest=runs[-1] if runs else None,
-        last_success=last,
-        overdue=last is None or now - last > _OVERDUE_SECONDS,
+        last_complete=last,
+        overdue=_is_overdue(last, head=head, is_known=bool(runs), now=now),
+        last_failure=_failure_since(repository, runs),
         omissions_since=_omissions_since(complete),
         last_verify=LastVerify(repository.places.state).outcome(),
         registry_expires=repository.registry.registry.expires,
@@ -97,6 +102,20 @@ def status_of(repository: Repository, *, now: int) -> Status:
         remotes=tuple(remote.name for remote in repository.configuration.remotes),
         todo=_todo(repository, now),
     )
+
+
+def _is_overdue(last: RunRecord | None, *, head: int, is_known: bool, now: int) -> bool | None:
+    """Return whether the last success is too long ago; None where another computer made it."""
+    if last is not None:
+        return now - last.issued > _OVERDUE_SECONDS
+    return None if head and not is_known else True
+
+
+def _failure_since(repository: Repository, runs: list[RunRecord]) -> FailedRun | None:
+    failure = LastRun(repository.places.state).failure()
+    if failure is None or (runs and failure.at < runs[-1].issued):
+        return None
+    return failure
 
 
 def _omissions_since(runs: list[RunRecord]) -> int | None:
@@ -129,13 +148,23 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
         ("stream", status.stream),
         ("repository", quoted(status.repository)),
         ("head", str(status.head) if status.head else "none yet"),
-        ("last success", f"{time_text(status.last_success) or 'never'}{_late(status)}"),
+        ("last success", _success_text(status)),
     ]
+    if status.last_failure is not None:
+        failed = status.last_failure
+        lines.append(
+            (
+                "last failure",
+                f"{time_text(failed.at)}, {failed.code}: durarepo explain {failed.code}",
+            )
+        )
     if newest is not None:
         lines.append(("newest", f"{counted(newest.files, 'file')}, {size_text(newest.bytes)}"))
         lines.append(("restore", _restorable(newest.expires, now)))
-    if status.omissions_since is not None:
-        lines.append(("omissions", f"since {time_text(status.omissions_since)}"))
+    if status.omissions_since is not None and status.last_complete is not None:
+        last, since = status.last_complete, time_text(status.omissions_since)
+        ledger = f"durarepo show {last.sequence} --ledger"
+        lines.append(("omissions", f"{last.omissions}, since {since}: {ledger}"))
     lines.append(("last verify", _verify_text(status.last_verify)))
     lines += _about_keys(status, now)
     lines.append(("scanner", status.engine or "none: no snapshot can be taken"))
@@ -158,6 +187,8 @@ def _about_keys(status: Status, now: int) -> list[tuple[str, str]]:
         said = "stale, may be removed" if one.is_stale else "waits for the owner"
         lines.append(("draft", f"{quoted(one.path)}: {said}"))
     lines += [("waiting key", f"{quoted(path)}: in no registry") for path in status.waiting_keys]
+    if status.waiting_keys:
+        lines.append(("", "admit the draft each was made for; of one given up, move the key away"))
     return lines
 
 
@@ -167,8 +198,12 @@ def _restorable(expires: int, now: int) -> str:
     return f"with --archival, at a terminal: it expired {time_text(expires)}"
 
 
-def _late(status: Status) -> str:
-    return ", overdue" if status.overdue else ""
+def _success_text(status: Status) -> str:
+    if status.overdue is None:
+        return "unknown: what is here was made on another computer, or the state was lost"
+    last = status.last_complete
+    when = None if last is None else time_text(last.issued)
+    return f"{when or 'never'}{', overdue' if status.overdue else ''}"
 
 
 def _verify_text(last: Outcome | None) -> str:
@@ -192,6 +227,10 @@ def _verify_fields(last: Outcome | None) -> dict[str, object] | None:
     }
 
 
+def _failure_fields(failed: FailedRun | None) -> dict[str, object] | None:
+    return None if failed is None else {"at": time_text(failed.at), "code": failed.code}
+
+
 def _json(status: Status) -> dict[str, object]:
     newest = status.newest
     return {
@@ -199,7 +238,10 @@ def _json(status: Status) -> dict[str, object]:
         **path_fields("repository", status.repository),
         "head": status.head or None,
         "overdue": status.overdue,
-        "last_success": time_text(status.last_success),
+        "last_success": time_text(
+            None if status.last_complete is None else status.last_complete.issued
+        ),
+        "last_failure": _failure_fields(status.last_failure),
         "last_drill": None,
         "last_verify": _verify_fields(status.last_verify),
         "files": None if newest is None else newest.files,

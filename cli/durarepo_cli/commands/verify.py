@@ -102,10 +102,11 @@ def _tell(session: Session, verified: Verified, *, percent: float | None) -> Non
 
 def _error_of(verified: Verified) -> DurarepoError | None:
     problems = verified.problems
-    if problems and all(problem.kind is ProblemKind.EXPIRED for problem in problems):
+    if _is_only_expired(verified):
         return TrustError(
             "verify",
-            "data of an expired manifest was not decrypted, only compared with its digests",
+            "everything stored is whole; what only expired manifests pin may not be decrypted"
+            " without a human, and was compared with its digests alone",
             hint="take a new snapshot with durarepo snapshot, then verify again",
         )
     if problems:
@@ -123,6 +124,11 @@ def _error_of(verified: Verified) -> DurarepoError | None:
             hint="run this command where the identity.key of a recipient of now is",
         )
     return None
+
+
+def _is_only_expired(verified: Verified) -> bool:
+    problems = verified.problems
+    return bool(problems) and all(one.kind is ProblemKind.EXPIRED for one in problems)
 
 
 def _fields(verified: Verified) -> dict[str, object]:
@@ -154,7 +160,7 @@ def _lines(verified: Verified, percent: float | None) -> list[str]:
     head = f"head {verified.head}" if verified.head else "nothing kept yet"
     share = "" if percent is None else f", {percent:g} %"
     lines = [
-        f"{'verified' if verified.ok else 'not verified'}: level {verified.level}{share}, {head}",
+        f"{_verdict(verified)}: level {verified.level}{share}, {head}",
         f"  manifests  {verified.manifests}{_chain_note(verified)}",
         f"  packs      {verified.packs}, {size_text(verified.bytes)} read",
     ]
@@ -168,6 +174,12 @@ def _lines(verified: Verified, percent: float | None) -> list[str]:
             lines.append(f"    and {len(affects) - _SHOWN_MAX} more")
         lines += _concerned(problem, verified)
     return lines
+
+
+def _verdict(verified: Verified) -> str:
+    if _is_only_expired(verified):
+        return "whole, but expired and so not verified in full"
+    return "verified" if verified.ok else "not verified"
 
 
 def _concerned(problem: Problem, verified: Verified) -> list[str]:

@@ -46,6 +46,8 @@ def test_what_was_noted_is_told_again(last: LastVerify) -> None:
             False,
         ),
         (passed("data"), FAILED, True),
+        (FAILED, Outcome(level="data", is_share=False, at=2, ok=False, problems=0), False),
+        (passed("packs"), Outcome(level="data", is_share=False, at=2, ok=False, problems=0), True),
         (passed("data"), passed("chain"), True),
     ],
 )

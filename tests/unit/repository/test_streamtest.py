@@ -1,5 +1,6 @@
 """Paths judged as the next snapshot of a stream would: with what its operator and owner wrote."""
 
+import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,24 @@ def test_a_path_is_judged_by_the_patterns_of_its_stream_as_a_snapshot_does(
     assert [one.above for one in told] == above
     left_out = {one.path for one in stream.snapshot().left_out if one.rule}
     assert {one.above or one.path for one in told if one.rule} == left_out
+
+
+def test_the_log_of_a_database_is_judged_as_a_snapshot_does(tmp_path: Path) -> None:
+    """It is in the copy of the database; who asks must not hear that it is kept by itself."""
+    stream = Stream(tmp_path)
+    connection = sqlite3.connect(stream.root / "state.db")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE t (x)")
+    connection.commit()
+    fill(stream.root, {"notes-wal": b"a file of mine", "other.db-wal": b"no database is beside it"})
+    names = ["state.db", "state.db-wal", "state.db-shm", "notes-wal", "other.db-wal"]
+
+    told = judged(stream, [stream.root / name for name in names])
+    left_out = {one.path for one in stream.snapshot().left_out}
+    connection.close()
+
+    assert [one.rule for one in told] == ["", "sqlite-sidecar", "sqlite-sidecar", "", ""]
+    assert {one.path for one in told if one.rule} == left_out
 
 
 def test_a_path_in_a_folder_that_cannot_be_entered_is_left_out_by_its_folder(
