@@ -63,6 +63,11 @@ class Epoch:
     slot_key: bytes | None
     revocations: tuple[Revocation, ...]
 
+    @property
+    def manifest_signers(self) -> tuple[bytes, ...]:
+        """The public bytes of those who may sign manifests."""
+        return tuple(one.public for one in self.signers if Role.MANIFEST in one.roles)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:

@@ -103,7 +103,10 @@ class Keyring:
         return self.naming if self.has_naming_file and epoch == self.naming_epoch else None
 
     def signing_of(self, signers: Sequence[bytes]) -> Secret | None:
-        """Return the key of one of the signers, given as public bytes, or None."""
+        """Return the key of one of the signers of manifests, given as public bytes, or None.
+
+        A key that waits here may be admitted for evidence alone; it never becomes this one.
+        """
         here = [self.signing] if self.signing is not None else []
         here += [key for (kind, _), key in self.waiting.items() if kind == "signing"]
         return next(

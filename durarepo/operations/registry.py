@@ -36,6 +36,7 @@ from durarepo.repository.epochs import begin_epoch, new_signing
 from durarepo.repository.nextregistry import (
     check_follows,
     describe,
+    joined,
     renewed,
     with_revocation,
     with_signer,
@@ -101,13 +102,18 @@ def _with_signer(repository: Repository, public: bytes, role: Role) -> StreamRec
     head = Chain(repository).head()
     naming = repository.keys.naming
     return begin_epoch(
-        repository, record, signers=(signer, *_others(record)), naming=naming, after=head
+        repository,
+        record,
+        signers=joined(signer, _others(record, public)),
+        naming=naming,
+        after=head,
     )
 
 
-def _others(record: StreamRecord) -> tuple[Signer, ...]:
-    """Return the signers of evidence alone, who go on whoever signs manifests."""
-    return tuple(one for one in record.current.signers if Role.MANIFEST not in one.roles)
+def _others(record: StreamRecord, public: bytes) -> tuple[Signer, ...]:
+    """Return ``public`` and the signers of evidence alone: they go on whoever signs manifests."""
+    signers = record.current.signers
+    return tuple(one for one in signers if one.public == public or Role.MANIFEST not in one.roles)
 
 
 def _check_signer(record: StreamRecord, public: bytes) -> None:
@@ -138,8 +144,9 @@ def _revoked(repository: Repository, request: DraftRequest) -> StreamRecord:
         return replace(changed, epochs=(*changed.epochs[:-1], current))
     if request.signer is not None:
         _check_signer(changed, request.signer[0])
-        kept = (Signer(public=request.signer[0], roles=request.signer[1]), *_others(record))
-        kept = tuple(one for one in kept if one.public != public)
+        signer = Signer(public=request.signer[0], roles=request.signer[1])
+        others = _others(record, signer.public)
+        kept = joined(signer, tuple(one for one in others if one.public != public))
     if not any(Role.MANIFEST in one.roles for one in kept):
         mine = Signer(public=new_signing(repository), roles=Role.MANIFEST | Role.EVIDENCE)
         kept = (mine, *kept)

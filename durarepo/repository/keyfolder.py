@@ -62,7 +62,7 @@ def _write_naming(path: bytes, key: bytes) -> None:
 
 
 def _settle_signing(repository: Repository, files: Keyring) -> None:
-    signers = [one.public for one in repository.record.current.signers]
+    signers = repository.record.current.manifest_signers
     held = None if files.signing is None else primitives.signer_public(files.signing.reveal())
     chosen = files.signing_of(signers)
     if chosen is None or held in signers:

@@ -7,6 +7,8 @@ Source: spec/format.md 8. Start at `renewed` and `check_follows`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from durarepo.core.errors import ConfigurationError, TrustError
 from durarepo.core.limits import REGISTRY_TTL_MAX_SECONDS, STANZA_COUNTS
@@ -108,7 +110,9 @@ def with_recipients(
     for epoch in record.epochs:
         changed = replace(epoch, data_recipients=data, stanza_count=count)
         if epoch.number == current.number:
-            epochs.append(_sealed(record, changed, naming[epoch.number]))
+            sealed = _sealed(record, changed, naming[epoch.number])
+            is_same_form = count == epoch.stanza_count
+            epochs.append(replace(sealed, slot_key=epoch.slot_key) if is_same_form else sealed)
         elif epoch.number in naming:
             box = _sealed(record, changed, naming[epoch.number]).naming_key
             epochs.append(replace(epoch, naming_key=box))
@@ -127,12 +131,17 @@ def with_revocation(record: StreamRecord, revocation: Revocation, *, epoch: int)
 
 
 def with_signer(record: StreamRecord, signer: Signer) -> StreamRecord:
-    """Return a record whose epoch in force has a further signer."""
+    """Return a record whose epoch in force has a further signer; a known one keeps its roles."""
     current = record.current
-    others = tuple(one for one in current.signers if one.public != signer.public)
-    return replace(
-        record, epochs=(*record.epochs[:-1], replace(current, signers=(*others, signer)))
-    )
+    signers = joined(signer, current.signers)
+    return replace(record, epochs=(*record.epochs[:-1], replace(current, signers=signers)))
+
+
+def joined(signer: Signer, others: Sequence[Signer]) -> tuple[Signer, ...]:
+    """Return signers, none twice: one that is among the others has the roles of both."""
+    kept = [one for one in others if one.public != signer.public]
+    known = [one.roles for one in others if one.public == signer.public]
+    return (replace(signer, roles=reduce(or_, known, signer.roles)), *kept)
 
 
 # --- held to the one before ----------------------------------------------------------------
@@ -142,8 +151,9 @@ def check_follows(before: Registry, after: Registry) -> None:
     """Refuse a registry that does not go on from the one before it.
 
     Raises:
-        TrustError: ``registry-version``; ``registry-change``: what is fixed would change.
-        ConfigurationError: ``recipients``: fewer than two would be left.
+        TrustError: ``registry-version``; ``registry-change``: what is fixed would change, or
+            nobody could sign manifests.
+        ConfigurationError: ``recipients``: fewer than two would be left, or one stands twice.
     """
     if after.version != before.version + 1:
         raise TrustError(
@@ -165,39 +175,55 @@ def _check_record(old: StreamRecord, new: StreamRecord) -> None:
         raise _changes("compartment or never_publish")
     if new.floor < old.floor or len(new.epochs) < len(old.epochs):
         raise _changes("floor or epochs, which only rise")
+    has_others = set(new.current.data_recipients) != set(old.current.data_recipients)
     for one, two in zip(old.epochs, new.epochs, strict=False):
-        _check_epoch(one, two)
+        _check_epoch(one, two, may_reseal=has_others)
     revoked = {one.signer for epoch in new.epochs for one in epoch.revocations}
     if any(signer_id(one.public) in revoked for one in new.current.signers) and len(
         new.epochs
     ) > len(old.epochs):
         raise _changes("a revoked signer, which begins no epoch")
-    if len(new.current.data_recipients) < RECIPIENTS_MIN:
+    if all(signer_id(public) in revoked for public in new.current.manifest_signers):
+        raise _changes("the signers, of whom none could sign manifests")
+    _check_recipients(new.current)
+
+
+def _check_recipients(epoch: Epoch) -> None:
+    data = epoch.data_recipients
+    if len(set(data)) < RECIPIENTS_MIN:
         raise ConfigurationError(
             "recipients",
             f"at least {RECIPIENTS_MIN} recipients have to remain",
             hint="add the new one before the old one is retired",
         )
+    if len({*data, *epoch.audit_recipients}) != len(data) + len(epoch.audit_recipients):
+        raise ConfigurationError(
+            "recipients",
+            "registry would name a recipient twice",
+            hint="draft it again: durarepo registry draft; do not sign what you did not ask for",
+        )
 
 
-def _check_epoch(one: Epoch, two: Epoch) -> None:
+def _check_epoch(one: Epoch, two: Epoch, *, may_reseal: bool) -> None:
     if (one.first_sequence, one.previous) != (two.first_sequence, two.previous):
         raise _changes(f"where epoch {one.number} begins")
-    if _is_sealed_for_nothing(one, two):
+    if _is_sealed_for_nothing(one, two, may_reseal=may_reseal):
         raise _changes(f"a key of epoch {one.number}, which is sealed anew for new recipients")
     if not set(one.revocations) <= set(two.revocations):
         raise _changes("a revocation, which never goes away")
 
 
-def _is_sealed_for_nothing(old: Epoch, new: Epoch) -> bool:
-    """Return whether a sealed key is another although those who open it are the same.
+def _is_sealed_for_nothing(old: Epoch, new: Epoch, *, may_reseal: bool) -> bool:
+    """Return whether a sealed key is another although those who are to open it are the same.
 
-    Nobody who signs can see what lies in it; what is wrong there locks every reader out.
+    Nobody who signs can see what lies in it; what is wrong there locks every reader out. Where
+    the recipients in force change (``may_reseal``), the naming keys of earlier epochs are sealed
+    to them as well, and the lists of those epochs stay (format 8). Order makes no difference.
     """
-    is_naming = old.naming_key != new.naming_key and old.data_recipients == new.data_recipients
-    return is_naming or (
-        old.slot_key != new.slot_key and old.audit_recipients == new.audit_recipients
-    )
+    is_naming = old.naming_key != new.naming_key and not may_reseal
+    is_audited = set(old.audit_recipients) == set(new.audit_recipients)
+    is_slot = old.slot_key != new.slot_key and is_audited and old.stanza_count == new.stanza_count
+    return is_naming or is_slot
 
 
 def _changes(what: str) -> TrustError:

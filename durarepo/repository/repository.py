@@ -246,7 +246,7 @@ def keys_in_force(files: Keyring, record: StreamRecord) -> Keyring:
         known.pop(files.naming_epoch, None)  # naming.key is of the epoch in force, and older gone
     signing = files.signing
     if files.waiting:
-        signing = files.signing_of([one.public for one in current.signers]) or signing
+        signing = files.signing_of(current.manifest_signers) or signing
     return replace(
         files,
         naming=naming,

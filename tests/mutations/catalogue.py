@@ -893,6 +893,36 @@ MUTATIONS = (
         tests=(f"{_REGISTRY}::test_what_is_fixed_cannot_be_changed_even_by_the_owner",),
     ),
     Mutation(
+        id="recipients-fixed-by-a-rotation",
+        rows=("A6b",),
+        breaks="no recipient can be added or retired once the signing key was rotated",
+        file="durarepo/repository/nextregistry.py",
+        old="    is_naming = old.naming_key != new.naming_key and not may_reseal\n",
+        new="    is_naming = old.naming_key != new.naming_key\n",
+        tests=(
+            f"{_UNIT}/operations/test_recipients.py"
+            "::test_recipients_change_after_the_signing_key_was_rotated",
+        ),
+    ),
+    Mutation(
+        id="reordered-recipients-reseal",
+        rows=("A6b",),
+        breaks="a draft that only turns recipients round locks every reader out",
+        file="durarepo/repository/nextregistry.py",
+        old="    has_others = set(new.current.data_recipients) != set(old.current.data_recipients)\n",
+        new="    has_others = new.current.data_recipients != old.current.data_recipients\n",
+        tests=(f"{_REGISTRY}::test_what_is_fixed_cannot_be_changed_even_by_the_owner",),
+    ),
+    Mutation(
+        id="evidence-key-signs-manifests",
+        rows=("A6b",),
+        breaks="a key admitted for evidence becomes signing.key, and no snapshot can be signed",
+        file="durarepo/repository/keyfolder.py",
+        old="    signers = repository.record.current.manifest_signers\n",
+        new="    signers = [one.public for one in repository.record.current.signers]\n",
+        tests=(f"{_REGISTRY}::test_a_key_that_waits_for_evidence_never_becomes_the_signing_key",),
+    ),
+    Mutation(
         id="stale-draft",
         rows=("A6d",),
         breaks="an epoch begins before manifests that were made since, which are lost",

@@ -21,13 +21,14 @@ from durarepo.format.layout import Seal, seal_info
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.operations.log import log
 from durarepo.operations.recipients import add_recipient, retire_recipient
+from durarepo.operations.rotation import rotate_signing
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
 from durarepo.repository.chain import Chain
 from durarepo.repository.rewriting import recipients_share
 from durarepo.repository.sealedto import is_sealed_to_others
 from durarepo.repository.selection import open_view
-from durarepo.sealing import open_header
+from durarepo.sealing import open_box, open_header
 from tests.interop import minireader
 from tests.machines.stream import Stream, fill
 
@@ -387,3 +388,37 @@ def test_with_more_than_four_recipients_everything_has_eight_stanzas(tmp_path: P
         new_identity(stream)
     with pytest.raises(ConfigurationError):
         new_identity(stream)
+
+
+# --- recipients over several epochs
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_recipients_change_after_the_signing_key_was_rotated(
+    tmp_path: Path, *, has_manifest: bool
+) -> None:
+    """A lost key could never be retired in a stream whose signing key was ever changed."""
+    stream = begun(tmp_path)
+    with stream.open() as repository:
+        rotate_signing(repository, clock=stream.clock)
+    if has_manifest:
+        stream.snapshot()
+
+    identity, outcome = new_identity(stream)
+    fill(stream.root, {"new": os.urandom(70_000)})
+    stream.snapshot()
+    while share(stream) != 1.0:
+        stream.snapshot()
+
+    assert outcome.epoch == 2
+    for number in (1, 2):
+        with stream.open() as repository:
+            box, place = repository.epoch(number).naming_key, repository.place(number)
+            key = open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
+            assert Secret(key) == repository.keys.naming
+    retired(stream, encode_key("recipient", primitives.recipient_of(identity)))
+    stream.snapshot()
+    with stream.open() as repository, pytest.raises(IntegrityError):
+        box, place = repository.epoch(1).naming_key, repository.place(1)
+        open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
+    stream.check_restores()

@@ -29,8 +29,15 @@ from durarepo.format.keytext import (
     parse_key,
     parse_signer,
 )
-from durarepo.format.registry import Registry, Role, encode_registry, parse_registry
+from durarepo.format.registry import (
+    Registry,
+    Role,
+    Signer,
+    encode_registry,
+    parse_registry,
+)
 from durarepo.local.audit import AuditLog
+from durarepo.local.keyring import load_owner
 from durarepo.local.places import Places
 from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.operations.registry import (
@@ -43,7 +50,7 @@ from durarepo.operations.rotation import new_signer, rotate_naming, rotate_signi
 from durarepo.operations.snapshot import SnapshotRequest, SnapshotResult, snapshot
 from durarepo.repository.admission import Outcome, holding
 from durarepo.repository.repository import Repository, open_repository
-from durarepo.sealing import sign_document
+from durarepo.sealing import sign_document, signer_id
 from tests.machines.stream import Stream, fill, seen
 
 DAY = 86_400
@@ -232,6 +239,31 @@ def _resealed(registry: Registry) -> Registry:
     return _record(registry, epochs=(other,))
 
 
+def _reordered(registry: Registry) -> Registry:
+    epoch = registry.streams[0].current
+    other = bytes(len(epoch.naming_key))
+    turned = replace(epoch, data_recipients=epoch.data_recipients[::-1], naming_key=other)
+    return _record(registry, epochs=(turned,))
+
+
+def _without_escrow(registry: Registry) -> Registry:
+    epoch = registry.streams[0].current
+    twice = replace(epoch, data_recipients=epoch.data_recipients[:1] * 2)
+    return _record(registry, epochs=(twice,))
+
+
+def _twice(registry: Registry) -> Registry:
+    epoch = registry.streams[0].current
+    data = (*epoch.data_recipients, epoch.data_recipients[0])
+    return _record(registry, epochs=(replace(epoch, data_recipients=data),))
+
+
+def _without_signer(registry: Registry) -> Registry:
+    epoch = registry.streams[0].current
+    signers = tuple(replace(one, roles=Role.EVIDENCE) for one in epoch.signers)
+    return _record(registry, epochs=(replace(epoch, signers=signers),))
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -242,6 +274,10 @@ def _resealed(registry: Registry) -> Registry:
         (lambda one: _record(one, stream="other"), "trust.registry-change"),
         (lambda one: _epoch(one, data_recipients=1), "config.recipients"),
         (_resealed, "trust.registry-change"),
+        (_reordered, "trust.registry-change"),
+        (_without_escrow, "config.recipients"),
+        (_twice, "config.recipients"),
+        (_without_signer, "trust.registry-change"),
         (lambda one: replace(one, issued=one.issued + 3600), "fresh.ahead"),
     ],
 )
@@ -446,5 +482,62 @@ def test_a_signer_of_evidence_signs_no_manifest(tmp_path: Path) -> None:
     with open_repository(places) as repository, pytest.raises(KeyMaterialError) as refusal:
         _snapshot(repository, office)
 
-    assert refusal.value.code == "keys.signing-refused"
+    assert refusal.value.code == "keys.signing-absent"
     assert len(office.stream.open().record.epochs) == 1
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_key_that_waits_for_evidence_never_becomes_the_signing_key(
+    tmp_path: Path, *, is_last: bool
+) -> None:
+    """Else the stream is wedged: nothing can be signed, and nothing can be rotated."""
+    stream = Stream(tmp_path)
+    fill(stream.root, {"notes": b"first"})
+    stream.snapshot()
+    with stream.open() as repository:
+        out = bytes(tmp_path / "evidence.signer")
+        public = new_signer(repository, Role.EVIDENCE, out=out, clock=stream.clock)
+    owner = load_owner(stream.places.keys + b"/owner.key")
+    with stream.open() as repository:
+        request = DraftRequest(out=bytes(tmp_path / "draft"), signer=(public, Role.EVIDENCE))
+        draft_registry(repository, request, clock=stream.clock)
+    text = sign_registry((tmp_path / "draft").read_bytes(), owner).text
+    assert text is not None
+    with stream.open() as repository:
+        admit_registry(repository, text, clock=stream.clock)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("durarepo.local.keyring._names", _sorted_names(public, is_last=is_last))
+        with stream.open() as repository:
+            rotate_signing(repository, clock=stream.clock)
+
+    assert stream.snapshot().sequence == 2
+    with stream.open() as repository:
+        held = primitives.signer_public(repository.keys.need_signing().reveal())
+        assert held in repository.record.current.manifest_signers
+        assert held != public
+
+
+def _sorted_names(public: bytes, *, is_last: bool) -> Callable[[bytes], list[bytes]]:
+    """List a folder with the key that waits for evidence at one end."""
+    short = signer_id(public).hex()[:16].encode()
+
+    def names(folder: bytes) -> list[bytes]:
+        return sorted(os.listdir(folder), key=lambda one: (short in one) == is_last)
+
+    return names
+
+
+def test_a_signer_of_evidence_may_take_the_chain_over_and_keeps_both_roles(office: Office) -> None:
+    """A draft that names a signer twice is refused only where the owner is."""
+    with office.stream.open() as repository:
+        out = bytes(office.base / "signer")
+        public = new_signer(repository, Role.EVIDENCE, out=out, clock=office.clock)
+    office.admit(office.signed(office.draft(signer=(public, Role.EVIDENCE))))
+
+    office.admit(office.signed(office.draft(signer=(public, Role.MANIFEST))))
+
+    with office.stream.open() as repository:
+        (signer,) = repository.record.current.signers
+    assert signer == Signer(public=public, roles=Role.MANIFEST | Role.EVIDENCE)
+    assert office.stream.snapshot().sequence == 2
