@@ -2,18 +2,24 @@
 
 The only door of urllib3. Certificates are verified before a byte of a request is sent, no
 redirect is followed, no proxy or other variable is looked at, nothing is tried twice here, and
-what a server sends is read only within bounds.
+what a server sends is read only within bounds: each read of an answer, its head too, is one
+step of an exchange whose time runs.
 Source: spec/mirror.md 2 and 3. Start at `Transport.exchange`.
 """
 
+import http.client
+import io
+import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 
 from urllib3 import HTTPResponse, HTTPSConnectionPool, Timeout
+from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError, SSLError
 
 from durarepo.core.errors import RemoteError
@@ -74,16 +80,117 @@ class Pace:
     least_rate: int = REMOTE_LEAST_RATE_BYTES
 
 
+class _Exchange:
+    """One exchange as it runs: how long it may take, and the socket that it uses."""
+
+    def __init__(self, waits: Waits, pace: Pace) -> None:
+        self._waits = waits
+        self._pace = pace
+        self._began = waits.now()
+        self._moved = 0
+        self.socket: socket.socket | None = None
+
+    def moved(self, count: int) -> None:
+        """Give time for so many bytes of a body; those of a head earn none."""
+        self._moved += count
+
+    def check_time(self) -> None:
+        """Refuse to go on when the time is over.
+
+        Raises:
+            BrokenOffError: it is.
+        """
+        spent = self._waits.now() - self._began
+        if spent > self._pace.exchange + self._moved / self._pace.least_rate:
+            raise BrokenOffError("it was too slow")
+
+    def is_unanswered(self) -> bool:
+        """Return whether the server still listens and has said nothing; ends the exchange."""
+        if self.socket is None:
+            return False
+        try:
+            self.socket.settimeout(0)
+            self.socket.recv(1)
+        except ssl.SSLWantReadError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+_RUNNING: ContextVar[_Exchange] = ContextVar("exchange")
+"""The exchange for which a connection is asked, on this thread."""
+
+
+class _WatchedReads(io.RawIOBase):
+    """What comes from a socket, as long as the exchange may take."""
+
+    def __init__(self, raw: io.RawIOBase, exchange: _Exchange) -> None:
+        super().__init__()
+        self._raw = raw
+        self._exchange = exchange
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override] # as it is called
+        """Read once, if there is time left."""
+        self._exchange.check_time()
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Give the socket back."""
+        self._raw.close()
+        super().close()
+
+
+class _WatchedResponse(http.client.HTTPResponse):
+    """An answer whose head is not waited for without end, however slowly it drips."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        debuglevel: int = 0,
+        method: str | None = None,
+        url: str | None = None,
+    ) -> None:
+        super().__init__(sock, debuglevel, method, url)
+        raw = self.fp.detach()
+        self.fp = io.BufferedReader(_WatchedReads(raw, _RUNNING.get()))
+
+
+class _Connection(HTTPSConnection):
+    """A connection whose answers are watched."""
+
+    response_class = _WatchedResponse
+
+    def putrequest(
+        self,
+        method: str,
+        url: str,
+        skip_host: bool = False,  # noqa: FBT001, FBT002 - as http.client has it
+        skip_accept_encoding: bool = False,  # noqa: FBT001, FBT002 - as above
+    ) -> None:
+        """Begin a request, on a socket that the exchange then knows."""
+        super().putrequest(method, url, skip_host, skip_accept_encoding)
+        _RUNNING.get().socket = self.sock
+
+
+class _Pool(HTTPSConnectionPool):
+    ConnectionCls = _Connection
+
+
 class Reply:
     """What a server answered: a status, its fields in lower case, and bytes to be read."""
 
-    def __init__(self, response: HTTPResponse, check_time: Callable[[int], None]) -> None:
+    def __init__(self, response: HTTPResponse, exchange: _Exchange) -> None:
         self.status = response.status
         self.fields: Mapping[str, str] = {
             name.lower(): value for name, value in response.headers.items()
         }
         self._response = response
-        self._check_time = check_time
+        self._exchange = exchange
 
     @property
     def length(self) -> int | None:
@@ -99,7 +206,7 @@ class Reply:
         """
         got = 0
         while got <= limit:
-            self._check_time(got)
+            self._exchange.check_time()
             try:
                 piece = self._response.read1(_WINDOW)
             except (HTTPError, OSError) as error:
@@ -107,6 +214,7 @@ class Reply:
             if not piece:
                 return
             got += len(piece)
+            self._exchange.moved(len(piece))
             yield piece
 
     def read(self, limit: int) -> bytes:
@@ -153,7 +261,7 @@ class Transport:
         self._authorization = authorization
         self._waits = waits
         self._pace = pace or Pace()
-        self._pool = HTTPSConnectionPool(
+        self._pool = _Pool(
             base.host.strip("[]"),
             base.port,
             ssl_context=context,
@@ -187,19 +295,45 @@ class Transport:
             BrokenOffError: there was no whole answer in time.
             RemoteError: ``tls``: the server is not the one that was meant.
         """
-        began = self._waits.now()
-
-        def check_time(moved: int) -> None:
-            spent = self._waits.now() - began
-            if spent > self._pace.exchange + moved / self._pace.least_rate:
-                raise BrokenOffError("it was too slow")
-
-        response = self._request(method, path, self._fields(fields, body), body, check_time)
-        reply = Reply(response, check_time)
+        running = _Exchange(self._waits, self._pace)
+        response = self._request(method, path, self._fields(fields, body), body, running)
+        reply = Reply(response, running)
         try:
             yield reply
         finally:
             reply.release()
+
+    def leave_off(self, path: str, *, fields: Mapping[str, str], body: Body, pause: float) -> bool:
+        """Begin a PUT, wait, and go away before its end.
+
+        Args:
+            path: below the base.
+            fields: what is sent beside the fixed fields.
+            body: as it is announced, with the pieces that come before the end; all but the last
+                of them are sent.
+            pause: seconds between the last byte and going away.
+
+        Returns:
+            Whether the server was then still waiting for the rest: it had neither answered nor
+            gone away.
+
+        Raises:
+            RemoteError: ``tls``.
+        """
+        running = _Exchange(self._waits, self._pace)
+        was_waiting = False
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal was_waiting
+            yield from body.pieces()
+            self._waits.wait(pause)
+            was_waiting = running.is_unanswered()
+            raise BrokenOffError("broken off on purpose")
+
+        begun = replace(body, pieces=pieces)
+        with suppress(BrokenOffError):
+            self._request("PUT", path, self._fields(fields, begun), begun, running).close()
+        return was_waiting
 
     def _fields(self, given: Mapping[str, str] | None, body: Body | None) -> dict[str, str]:
         fields = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(given or {})}
@@ -215,13 +349,14 @@ class Transport:
         path: str,
         fields: dict[str, str],
         body: Body | None,
-        check_time: Callable[[int], None],
+        running: _Exchange,
     ) -> HTTPResponse:
+        token = _RUNNING.set(running)
         try:
             response = self._pool.urlopen(
                 method,
                 self.base.path + path,
-                body=None if body is None else _timed(body, check_time),
+                body=None if body is None else _timed(body, running),
                 headers=fields,
                 retries=False,
                 redirect=False,
@@ -232,6 +367,8 @@ class Transport:
             raise self._refusal(error) from error
         except HTTPError as error:
             raise BrokenOffError(_why(error)) from error
+        finally:
+            _RUNNING.reset(token)
         if not isinstance(response, HTTPResponse):
             raise BrokenOffError("it answered in another protocol")
         return response
@@ -251,12 +388,11 @@ class Transport:
         )
 
 
-def _timed(body: Body, check_time: Callable[[int], None]) -> Iterator[bytes]:
-    sent = 0
+def _timed(body: Body, running: _Exchange) -> Iterator[bytes]:
     for piece in checked_pieces(body):
-        check_time(sent)
+        running.check_time()
         yield piece
-        sent += len(piece)
+        running.moved(len(piece))
 
 
 def _why(error: HTTPError) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -367,6 +368,62 @@ def silent_server(folder: Path, answer: bytes, *, connections: int = 2) -> Itera
         thread.start()
         port = listener.getsockname()[1]
         yield Server(port=port, ca=authority.pem, folder=folder, scopes=["b"])
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "drip"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    ],
+    ids=["interim-answers", "head", "size-of-a-chunk"],
+)  # fmt: skip
+def test_a_server_that_drips_for_ever_is_given_up(
+    tmp_path: Path, answer: bytes, drip: bytes
+) -> None:
+    """No read of it stalls, and no end comes: it would hold the client all night."""
+    waits = QuickWaits()
+    pace = Pace(stall=10, exchange=0.3)
+    with dripping_server(tmp_path, answer, drip) as (server, left):
+        transport = server.transport("b", waits=waits, pace=pace)
+        with (
+            HttpsRemote(transport, patience=Patience(waits=waits, tries=1)) as remote,
+            pytest.raises(RemoteError) as caught,
+        ):
+            remote.read(SLOT)
+
+    assert caught.value.code == "remote.unreachable"
+    assert left == ["the client went away"]
+
+
+@contextmanager
+def dripping_server(folder: Path, answer: bytes, drip: bytes) -> Iterator[tuple[Server, list[str]]]:
+    """Answer one connection with some bytes, then with few at a time; tells who ended it."""
+    authority = Authority()
+    issued = authority.issue(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(issued.certificate, issued.key)
+    left: list[str] = []
+
+    def accept(listener: socket.socket) -> None:
+        plain, _ = listener.accept()
+        with context.wrap_socket(plain, server_side=True) as one:
+            try:
+                one.recv(4096)
+                one.sendall(answer)
+                for _ in range(400):
+                    one.sendall(drip)
+                    time.sleep(0.02)
+                left.append("the server was tired of it")
+            except OSError:
+                left.append("the client went away")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept, args=(listener,))
+        thread.start()
+        port = listener.getsockname()[1]
+        yield Server(port=port, ca=authority.pem, folder=folder, scopes=["b"]), left
         thread.join()
 
 
