@@ -210,9 +210,9 @@ PAGES = {
         "write a glob on the whole path",
     ),
     "select.relative-path": Page(
-        "a path without a leading slash needs a stream with one root",
-        "the stream has several roots",
-        "write the absolute path",
+        "a path without a leading slash means nothing here, or two things",
+        "the stream has several roots, or both the root and the current folder have that path",
+        "write the absolute path, or begin with ./ in a folder of a root",
     ),
     "select.sequence": Page(
         "that names no manifest",
@@ -976,12 +976,12 @@ MATTERS = {
     "human": Page(
         "nobody is named whom a failure wakes",
         "init was called without --human",
-        "name whom a failure wakes, under [human] in stream.toml",
+        "name somebody under [human] in stream.toml; this version wakes nobody: look at status",
     ),
     "remote": Page(
         "no store on another machine is named",
         "a loss of this machine would take the backup with it",
-        "name a store on another machine, under [[remote]] in stream.toml",
+        "copy the repository to another machine yourself: no command sends it in this version",
     ),
     "escrow": Page(
         "owner key, card or keys file are still on this machine",
@@ -1001,7 +1001,7 @@ MATTERS = {
     "timer": Page(
         "nothing takes snapshots by itself",
         "init makes no timer",
-        "let a timer run it every day",
+        "let cron or a systemd timer of yours run `durarepo snapshot` every day",
     ),
     "identity-on-this-machine": Page(
         "this machine can read what it keeps, and so can who takes it over",

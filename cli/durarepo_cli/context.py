@@ -57,6 +57,14 @@ class Session:
         home = os.fsencode(self.environment.get("HOME", "")) or os.path.expanduser(b"~")
         return os.path.normpath(home) if os.path.isabs(home) else None
 
+    @property
+    def folder(self) -> bytes | None:
+        """The folder from which relative paths are meant, really; None if it is gone."""
+        try:
+            return os.getcwdb()
+        except OSError:
+            return None
+
     def progress(self) -> AbstractContextManager[Progress]:
         """Return a context that gives an operation someone to tell how far it has come."""
         return shown_progress(

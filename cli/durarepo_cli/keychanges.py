@@ -15,8 +15,17 @@ from durarepo_cli.output import path_fields, quoted, time_text
 
 _FILE_MAX_BYTES = 4 << 20
 
+COPY_KEYS = "wherever a copy of the keys folder lies, make it anew: a reader needs every naming key"
+NO_SNAPSHOT = "let no snapshot run before this is admitted: one makes the draft void"
 
-def tell_outcome(session: Session, outcome: Outcome, *, is_draft_wanted: bool = False) -> None:
+
+def tell_outcome(
+    session: Session,
+    outcome: Outcome,
+    *,
+    is_draft_wanted: bool = False,
+    begins_epoch: bool = False,
+) -> None:
     """Print what came of a change.
 
     Args:
@@ -24,6 +33,7 @@ def tell_outcome(session: Session, outcome: Outcome, *, is_draft_wanted: bool = 
         outcome: what was done.
         is_draft_wanted: whether a draft is all that was asked for; else one is unfinished work,
             and the run ends with ``keys.owner-absent``.
+        begins_epoch: whether a draft of it is void once a further manifest is made.
     """
     output = session.output
     error = None
@@ -31,13 +41,17 @@ def tell_outcome(session: Session, outcome: Outcome, *, is_draft_wanted: bool = 
         error = _unfinished(outcome.draft)
         output.code = exit_of(error)
     output.tell(_fields(outcome), _lines(outcome), error)
+    if outcome.draft is None:
+        output.note(COPY_KEYS)
+    elif begins_epoch:
+        output.note(NO_SNAPSHOT)
 
 
 def _unfinished(draft: bytes) -> KeyMaterialError:
     name = shlex.quote(os.fsdecode(draft))
     return KeyMaterialError(
         "owner-absent",
-        "owner's key is not on this computer, so nothing has changed yet",
+        "draft is made, and nothing has changed yet: the owner's key is not on this computer",
         hint=f"sign {name} where the owner's key is: durarepo registry sign {name} --owner "
         "owner.key; then here: durarepo registry admit FILE",
     )

@@ -54,13 +54,14 @@ class CheckoutRequest:
     """What is to be brought back, and where to.
 
     ``destination`` None is ``STATE/scratch/STREAM-SEQ``; ``privileges`` keeps setuid, setgid,
-    sticky and capabilities.
+    sticky and capabilities. ``folder`` is where who asks stands, for relative ``paths``.
     """
 
     at: str = LATEST
     destination: bytes | None = None
     paths: tuple[bytes, ...] = ()
     components: tuple[bytes, ...] = ()
+    folder: bytes | None = None
     privileges: bool = False
     dry_run: bool = False
 
@@ -159,7 +160,13 @@ def _bring_back(
     manifest = admitted.manifest
     nested = Chain(repository).nested(manifest)
     reader = ChunkReader(repository, manifest, permit=admitted.permit, newest=admitted.newest)
-    selection = select(reader, nested, paths=request.paths, components=request.components)
+    selection = select(
+        reader,
+        nested,
+        paths=request.paths,
+        components=request.components,
+        folder=request.folder,
+    )
     destination = request.destination or _default_destination(repository, manifest)
     roots = [root.path for root in nested.roots]
     protected = [*repository.protected, *roots]

@@ -6,6 +6,7 @@ Source: spec/cli.md 4, spec/ingest.md 6.1 and 7. Start at `ls`, `find` or `cat`.
 """
 
 import fnmatch
+import glob
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from durarepo.core.clock import Clock
 from durarepo.core.entries import Entry, FileType
 from durarepo.core.errors import FreshnessError, SelectionError
 from durarepo.core.limits import MIB
+from durarepo.format.manifest import Nested
 from durarepo.repository.livetime import LiveTime
 from durarepo.repository.pieces import file_pieces
 from durarepo.repository.reader import ChunkReader
@@ -23,10 +25,11 @@ from durarepo.repository.repository import Repository
 from durarepo.repository.selection import (
     LATEST,
     View,
-    absolute_path,
     find_entry,
+    find_place,
     find_sequence,
     is_above_root,
+    lies_in_root,
     no_path,
     open_view,
 )
@@ -34,6 +37,7 @@ from durarepo.repository.trees import Event, iter_directory, join_path, walk
 from durarepo.store.atomic import shown
 
 _PATTERN_MAX = 4096
+_FITS_FROM_START = ("/", "*", "?", "[")
 _ZEROS = bytes(MIB)
 
 
@@ -74,6 +78,7 @@ def ls(
     *,
     now: int,
     recursive: bool = False,
+    folder: bytes | None = None,
 ) -> Iterator[ListedPath]:
     """Yield what lies in a folder of a manifest, in order; without a path, its roots.
 
@@ -83,6 +88,7 @@ def ls(
         path: PATH; what is no folder is yielded itself.
         now: the live time.
         recursive: go into every folder.
+        folder: where who asks stands, of `find_place`.
 
     Raises:
         SelectionError: nothing of that name.
@@ -92,7 +98,7 @@ def ls(
     view = open_view(repository, sequence, now=now)
     if path is None:
         return _roots(view, b"/", recursive=recursive)
-    place = absolute_path(view.nested, path)
+    place = find_place(view.reader, view.nested, path, folder=folder)
     entry = find_entry(view.reader, view.nested, place)
     if entry is None:
         if not is_above_root(view.nested, place):
@@ -124,15 +130,23 @@ def _below(
 
 
 def find(
-    repository: Repository, pattern: bytes, *, now: int, at: str = LATEST
+    repository: Repository,
+    pattern: bytes,
+    *,
+    now: int,
+    at: str = LATEST,
+    folder: bytes | None = None,
 ) -> Iterator[ListedPath]:
-    """Yield every path of a manifest that matches a glob on the whole path, in order.
+    """Yield every path of a manifest that a glob fits, in order.
 
     Args:
         repository: open.
-        pattern: ``*`` is any run of characters, ``/`` too; ``?`` one; ``[…]`` one of a set.
+        pattern: ``*`` is any run of characters, ``/`` too; ``?`` one; ``[…]`` one of a set. It
+            fits a whole path; one without a slash a name as well; one that begins with the name
+            of a folder, or with ``./``, is taken from ``folder`` or below the only root.
         now: the live time.
         at: SEQ.
+        folder: where who asks stands; outside of the roots it counts for nothing.
 
     Raises:
         SelectionError: ``pattern``: too long; ``no-sequence``.
@@ -140,9 +154,27 @@ def find(
     """
     if not 0 < len(pattern) <= _PATTERN_MAX:
         raise SelectionError("pattern", f"a pattern has 1 to {_PATTERN_MAX} bytes")
-    matches = re.compile(fnmatch.translate(os.fsdecode(pattern))).match
     view = open_view(repository, at, now=now)
-    return _matching(view, lambda path: matches(os.fsdecode(path)) is not None)
+    whole = _whole_pattern(view.nested, os.fsdecode(pattern), folder)
+    matches = re.compile(fnmatch.translate(whole)).match
+    if b"/" in pattern:
+        return _matching(view, lambda path: matches(os.fsdecode(path)) is not None)
+    return _matching(view, lambda path: _fits_name(matches, os.fsdecode(path)))
+
+
+def _whole_pattern(nested: Nested, pattern: str, folder: bytes | None) -> str:
+    """Return a pattern with the folder from which it is meant before it."""
+    if "/" not in pattern or pattern.startswith(_FITS_FROM_START):
+        return pattern
+    roots = [root.path for root in nested.roots]
+    base = folder if lies_in_root(nested, folder) else roots[0] if len(roots) == 1 else None
+    if base is None:
+        return pattern
+    return f"{glob.escape(os.fsdecode(base).rstrip('/'))}/{pattern.removeprefix('./')}"
+
+
+def _fits_name(matches: Callable[[str], re.Match[str] | None], path: str) -> bool:
+    return matches(path) is not None or matches(path.rpartition("/")[2]) is not None
 
 
 def _matching(view: View, matches: Callable[[bytes], bool]) -> Iterator[ListedPath]:
@@ -152,7 +184,14 @@ def _matching(view: View, matches: Callable[[bytes], bool]) -> Iterator[ListedPa
                 yield listed_path(visit.path, visit.entry)
 
 
-def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> Iterator[bytes]:
+def cat(
+    repository: Repository,
+    sequence: str,
+    path: bytes,
+    *,
+    clock: Clock,
+    folder: bytes | None = None,
+) -> Iterator[bytes]:
     """Yield the content of one file, all of it checked before the first piece.
 
     Args:
@@ -161,6 +200,7 @@ def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> 
         path: PATH of a regular file.
         clock: the live time, read before ingest, before the first frame and before anything
             is given out.
+        folder: where who asks stands, of `find_place`.
 
     Raises:
         SelectionError: ``no-path``, ``no-file``, ``no-sequence``.
@@ -177,7 +217,7 @@ def cat(repository: Repository, sequence: str, path: bytes, *, clock: Clock) -> 
     newest = live.chain.newest_beside(number, now=live.now)
     reader = ChunkReader(repository, manifest, permit=live.check, newest=newest)
     nested = live.chain.nested(manifest)
-    place = absolute_path(nested, path)
+    place = find_place(reader, nested, path, folder=folder)
     entry = find_entry(reader, nested, place)
     if entry is None:
         raise no_path(place, number)

@@ -4,6 +4,7 @@ Nothing is made here, and what matches nothing is an error: a restore of nothing
 Source: spec/cli.md 1. Start at `find_sequence` and `select`.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from durarepo.store.atomic import shown
 
 FILES_KIND, SQLITE_KIND = "files", "sqlite"
 LATEST = "latest"
+_DOTS = frozenset({b".", b".."})
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 _BEFORE = re.compile(r"latest~([0-9]{1,9})\Z")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -169,6 +171,48 @@ def absolute_path(nested: Nested, path: bytes) -> bytes:
     return named
 
 
+def lies_in_root(nested: Nested, folder: bytes | None) -> bool:
+    """Return whether a folder is a root of a manifest, or lies below one."""
+    return folder is not None and any(
+        folder == root.path or folder.startswith(root.path.rstrip(b"/") + b"/")
+        for root in nested.roots
+    )
+
+
+def find_place(
+    reader: ChunkReader, nested: Nested, path: bytes, *, folder: bytes | None = None
+) -> bytes:
+    """Return the absolute source path that PATH means for somebody who stands in a folder.
+
+    Args:
+        reader: of the manifest.
+        nested: its inner part.
+        path: PATH; a relative one is taken from ``folder`` or below the only root, wherever the
+            manifest has it, and one with ``.`` or ``..`` in it from ``folder`` alone.
+        folder: a real path; None, and one outside of the roots, stand for nowhere.
+
+    Raises:
+        SelectionError: as `absolute_path`; ``relative-path``: there are two of that name.
+        IntegrityError: a directory on the way cannot be read.
+    """
+    if folder is None or not path or path.startswith(b"/") or not lies_in_root(nested, folder):
+        return absolute_path(nested, path)
+    near = os.path.normpath(os.path.join(folder, path))
+    is_dotted = not _DOTS.isdisjoint(path.split(b"/"))
+    if is_dotted or len(nested.roots) != 1:
+        return near
+    below = absolute_path(nested, path)
+    if below == near or find_entry(reader, nested, below) is None:
+        return near
+    if find_entry(reader, nested, near) is None:
+        return below
+    raise SelectionError(
+        "relative-path",
+        f"{shown(path)} may be {shown(near)} or {shown(below)}",
+        hint="give the absolute path, or begin with ./ for the folder that you are in",
+    )
+
+
 def find_entry(reader: ChunkReader, nested: Nested, path: bytes) -> Entry | None:
     """Return the entry at an absolute path, or None where the manifest has nothing there.
 
@@ -214,8 +258,16 @@ def select(
     *,
     paths: Sequence[bytes] = (),
     components: Sequence[bytes] = (),
+    folder: bytes | None = None,
 ) -> Selection:
     """Return what is chosen; everything where nothing is named.
+
+    Args:
+        reader: of the manifest.
+        nested: its inner part.
+        paths: PATH each.
+        components: names of components.
+        folder: of `find_place`.
 
     Raises:
         SelectionError: ``no-path``, ``no-component``, ``path``, ``relative-path``.
@@ -223,7 +275,7 @@ def select(
     """
     if not paths and not components:
         return EVERYTHING
-    chosen = [absolute_path(nested, path) for path in paths]
+    chosen = [find_place(reader, nested, path, folder=folder) for path in paths]
     for name in components:
         path = _component_path(nested, name)
         if path is None:

@@ -750,3 +750,21 @@ def test_exclude_add_and_allow_change_the_configuration(fresh: Cli) -> None:
     assert fresh.run("status").code == 0
     refused = fresh.run("exclude", "allow", str(_root(fresh) / "a.txt"), "--reason", "x", "--json")
     assert refused.code in (2, 31)
+
+
+def test_paths_are_meant_from_the_folder_one_stands_in(fresh: Cli, tmp_path: Path) -> None:
+    """All commands have to understand the path that one sees in the folder."""
+    assert fresh.run("snapshot").code == 0
+    here = _root(fresh) / "deep"
+    path = str(here / "er" / "b.txt")
+
+    for given in ("er/b.txt", "./er/b.txt", "../deep/er/b.txt", "deep/er/b.txt"):
+        assert path in fresh.run("ls", "1", given, folder=here).out, given
+        assert fresh.run("cat", "1", given, folder=here).code == 0, given
+    for pattern in ("b.*", "er/*", "./er/b*"):
+        assert path in fresh.run("find", pattern, folder=here).out, pattern
+    out = tmp_path / "out"
+    ran = fresh.run("checkout", "--path", "./er", "--scratch", str(out), folder=here)
+    assert ran.code == 0
+    assert (out / path.lstrip("/")).exists()
+    assert fresh.run("ls", "1", "./a.txt", "--json").error()["code"] == "select.path"

@@ -1,11 +1,14 @@
 """Changes of keys as a person and a script see them: messages, exit codes, files, no secrets."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from durarepo.crypto import primitives
 from durarepo.format.keytext import encode_key
+from durarepo_cli.keychanges import COPY_KEYS, NO_SNAPSHOT
 from tests.cli.harness import Cli
 from tests.cli.schema import check
 
@@ -207,3 +210,65 @@ def test_what_is_no_change_is_refused_with_a_code(begun: Cli, call: list[str], c
     assert ran.error()["code"] == code
     assert ran.code in {2, 12}
     assert begun.run("registry", "show", "--json").json()["version"] == 1
+
+
+def test_a_draft_that_a_snapshot_makes_void_says_so(begun: Cli) -> None:
+    """A timer between draft and admit costs the owner a second journey."""
+    said = begun.run("keys", "rotate-signing", "--out", "next.draft")
+    renewal = begun.run("registry", "draft", "--out", "renewal.draft")
+    in_force = begun.run("keys", "rotate-signing")
+
+    assert NO_SNAPSHOT in said.err
+    assert NO_SNAPSHOT not in renewal.err + in_force.err
+    assert COPY_KEYS in in_force.err
+    assert COPY_KEYS not in said.err + renewal.err
+
+
+def test_a_second_reader_reads_with_what_the_readme_tells_to_bring(
+    begun: Cli, tmp_path: Path
+) -> None:
+    """Nobody finds out by trying which of ten files another computer needs."""
+    other = Cli(tmp_path / "other")
+    (other.home / "empty").mkdir()
+    assert other.run("init", "--stream", "reader", "--root", "empty").code == 0
+    text = str(other.run("keys", "list", "--json").json()["recipient"])
+    assert begun.run("keys", "rotate-naming").code == 0
+    assert begun.run("snapshot").code == 0
+    assert begun.run("keys", "add-recipient", text).code == 0
+    assert begun.run("snapshot").code == 0
+
+    shutil.copytree(begun.repository(), other.repository())
+    other.keys().mkdir(mode=0o700)
+    for path in (
+        *(begun.keys() / name for name in ("locator.key", "owner.pub", "naming.key")),
+        *begun.keys().glob("naming-*.key"),
+        other.keys("reader") / "identity.key",
+    ):
+        shutil.copy2(path, other.keys())
+    # As root the program sees the folder of the test at /var/lib.
+    place = "/var/lib/durarepo/notes" if os.geteuid() == 0 else str(other.repository())
+
+    assert other.run("--repo", place, "verify").code == 0
+    assert other.run("--repo", place, "cat", "latest", "notes").stdout == b"first"
+    assert len(other.run("--repo", place, "log", "--json").items()) == 3
+
+
+def test_a_new_machine_goes_on_with_a_stream_whose_root_lies_elsewhere(
+    begun: Cli, tmp_path: Path
+) -> None:
+    """After a loss the folders have another home, and the chain has to go on in it."""
+    other = Cli(tmp_path / "other")
+    shutil.copytree(begun.repository(), other.repository())
+    shutil.copytree(begun.keys(), other.keys())
+    root = other.home / "agent" / "notes"
+    root.mkdir()
+    (root / "notes").write_text("first, brought back")
+    settings = other.repository() / "stream.toml"
+    settings.write_text(settings.read_text().replace(str(begun.home), str(other.home)))
+
+    taken = other.run("snapshot", "--json")
+
+    assert (taken.code, taken.json()["sequence"]) == (0, 2)
+    assert other.run("cat", "2", "notes").stdout == b"first, brought back"
+    assert other.run("verify", "--data").code == 0
+    assert other.run("status", "--json").json()["overdue"] is False

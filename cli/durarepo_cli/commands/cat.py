@@ -26,5 +26,6 @@ def command(session: Session, /, sequence: str, path: str) -> None:
             hint="leave --json out; for size and digest of the file: durarepo ls SEQ PATH --json",
         )
     with session.open() as repository:
-        for piece in cat(repository, sequence, os.fsencode(path), clock=clock):
+        place, folder = os.fsencode(path), session.folder
+        for piece in cat(repository, sequence, place, clock=clock, folder=folder):
             session.output.raw(piece)

@@ -61,7 +61,9 @@ class _Given(TypedDict):
     help="The new folder; by default one in the state folder. It must not exist yet.",
 )
 @click.option("--at", metavar="SEQ", default="latest", help="Number, latest, latest~N or date.")
-@click.option("--path", metavar="PATH", multiple=True, help="Only this path; repeatable.")
+@click.option(
+    "--path", metavar="PATH", multiple=True, help="Only this path, as for ls; repeatable."
+)
 @click.option("--component", metavar="NAME", multiple=True, help="Only this component; repeatable.")
 @click.option("--archival", is_flag=True, help="Restore an expired manifest; asks a human.")
 @click.option("--keep-privileges", is_flag=True, help="Keep setuid, setgid and capabilities.")
@@ -79,6 +81,7 @@ def command(session: Session, /, **given: Unpack[_Given]) -> None:
         destination=None if scratch == _USUAL_PLACE else os.path.abspath(os.fsencode(scratch)),
         paths=tuple(os.fsencode(path) for path in given["path"]),
         components=tuple(os.fsencode(name) for name in given["component"]),
+        folder=session.folder,
         privileges=given["keep_privileges"],
         dry_run=given["dry_run"],
     )

@@ -17,9 +17,11 @@ from durarepo_cli.listing import tell_path
 def command(session: Session, /, pattern: str, at: str) -> None:
     """Find files by a pattern.
 
-    PATTERN is a glob on the whole absolute path, with upper and lower case told apart; quote it
-    for the shell: durarepo find '*/notes/*.md'.
+    PATTERN is a glob, with upper and lower case told apart: without a slash it fits names
+    ('paper*'), else whole paths ('*/notes/*.md'), from here or below the only root if it begins
+    with a name or './'. Quote it for the shell.
     """
     with session.open() as repository:
-        for row in find(repository, os.fsencode(pattern), now=clock(), at=at):
+        given = os.fsencode(pattern)
+        for row in find(repository, given, now=clock(), at=at, folder=session.folder):
             tell_path(session.output, row)

@@ -88,11 +88,12 @@ _OUT = click.option(
 def rotate_signing_key(session: Session, /, *, out: str | None) -> None:
     """Begin an epoch with a new signing key.
 
-    What is stored stays as it is; nothing is uploaded again.
+    What is stored stays as it is; nothing is uploaded again. A draft of it is void once a further
+    snapshot is made.
     """
     with session.open() as repository:
         outcome = rotate_signing(repository, clock=clock, out=out_path(out))
-    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+    tell_outcome(session, outcome, is_draft_wanted=out is not None, begins_epoch=True)
 
 
 @command.command("rotate-naming", cls=Command)
@@ -101,7 +102,8 @@ def rotate_signing_key(session: Session, /, *, out: str | None) -> None:
 def rotate_naming_key(session: Session, /, *, out: str | None) -> None:
     """Begin an epoch with a new naming key.
 
-    The next snapshot reads, seals and stores everything once more.
+    The next snapshot reads, seals and stores everything once more. A draft of it is void once a
+    further snapshot is made.
     """
     with session.open() as repository:
         outcome = rotate_naming(repository, clock=clock, out=out_path(out))
@@ -109,7 +111,7 @@ def rotate_naming_key(session: Session, /, *, out: str | None) -> None:
     session.output.note(UPLOADS_ALL)
     if has_allows:
         session.output.note(ALLOWS_LAPSE)
-    tell_outcome(session, outcome, is_draft_wanted=out is not None)
+    tell_outcome(session, outcome, is_draft_wanted=out is not None, begins_epoch=True)
 
 
 UPLOADS_ALL = "under the new naming key everything is read and stored once more: one full upload"

@@ -19,9 +19,18 @@ def command(session: Session, /, sequence: str, path: str | None, *, recursive: 
     """List the files of a manifest: those of folder PATH, or the roots.
 
     SEQ is a number, latest, latest~N, or a UTC date or instant. PATH is an absolute path as it
-    was kept; without a leading slash it is taken below the only root.
+    was kept; a relative one is looked for in the current folder, if that lies in a root, and
+    below the only root.
     """
     place = None if path is None else os.fsencode(path)
     with session.open() as repository:
-        for row in ls(repository, sequence, place, now=clock(), recursive=recursive):
+        rows = ls(
+            repository,
+            sequence,
+            place,
+            now=clock(),
+            recursive=recursive,
+            folder=session.folder,
+        )
+        for row in rows:
             tell_path(session.output, row)

@@ -63,7 +63,8 @@ def show(session: Session, /) -> None:
 def draft(session: Session, /, *, signer: str | None, revoke: str | None, out: str) -> None:
     """Draft the next registry for the owner to sign.
 
-    Without a change it renews: the same registry with a fresh expiry.
+    Without a change it renews: the same registry with a fresh expiry. A draft that admits a signer
+    of manifests is void once a further snapshot is made.
     """
     admitted = None
     if signer is not None:
@@ -74,7 +75,8 @@ def draft(session: Session, /, *, signer: str | None, revoke: str | None, out: s
         outcome = draft_registry(repository, request, clock=clock)
     if revoke is not None:
         session.output.note("what that signer made behind the named manifest will count no more")
-    tell_outcome(session, outcome, is_draft_wanted=True)
+    takes_over = admitted is not None and Role.MANIFEST in admitted[1] and revoke is None
+    tell_outcome(session, outcome, is_draft_wanted=True, begins_epoch=takes_over)
 
 
 @command.command("sign", cls=Command)

@@ -127,7 +127,84 @@ def test_find_matches_the_whole_path_and_tells_cases_apart(repository: Repositor
     """A pattern that matched names only could not say where."""
     assert [line.path for line in find(repository, b"*/dee?", now=NOW, at="1")] == below("dir/deep")
     assert list(find(repository, b"*/DEEP", now=NOW)) == []
-    assert list(find(repository, b"deep", now=NOW)) == []
+    assert list(find(repository, b"/deep", now=NOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder", "expected"),
+    [
+        (b"dee?", None, ["dir/deep"]),
+        (b"DEEP", None, []),
+        (b"dir/d*", None, ["dir/deep"]),
+        (b"./dir/d*", b"/elsewhere", ["dir/deep"]),
+        (b"./d*", ROOT + b"/dir", ["dir/deep"]),
+        (b"dir/d*", ROOT + b"/dir", []),
+        (b"*/d*", ROOT + b"/dir", ["dir", "dir/deep"]),
+    ],
+)
+def test_a_pattern_fits_names_or_paths_from_where_one_stands(
+    repository: Repository, pattern: bytes, folder: bytes | None, expected: list[str]
+) -> None:
+    """A pattern that silently fits nothing looks like a file that is lost."""
+    rows = find(repository, pattern, now=NOW, at="1", folder=folder)
+
+    assert [line.path for line in rows] == below(*expected)
+
+
+def test_the_folder_of_a_pattern_is_no_pattern(tmp_path: Path) -> None:
+    """Brackets in the name of a folder would make every search in it come back empty."""
+    scene = Scene(tmp_path)
+    inner = mini.directory({b"n.md": mini.file(b"n")})
+    scene.snapshot({b"[a]": inner, b"a": mini.directory({b"n.md": mini.file(b"m")})})
+    with scene.open() as repository:
+        rows = list(find(repository, b"./*.md", now=NOW, folder=ROOT + b"/[a]"))
+
+    assert [line.path for line in rows] == below("[a]/n.md")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [
+        (b"deep", ROOT + b"/dir", "dir/deep"),
+        (b"./deep", ROOT + b"/dir", "dir/deep"),
+        (b"../a", ROOT + b"/dir", "a"),
+        (b"./a", ROOT, "a"),
+        (b"a", ROOT + b"/dir", "a"),
+        (b"dir/deep", ROOT + b"/dir", "dir/deep"),
+        (b"dir/deep", b"/elsewhere", "dir/deep"),
+    ],
+)
+def test_a_relative_path_is_found_from_where_one_stands(
+    repository: Repository, path: bytes, folder: bytes, expected: str
+) -> None:
+    """In a folder of the root one types names as one sees them."""
+    (row,) = ls(repository, "1", path, now=NOW, folder=folder)
+
+    assert row.path == below(expected)[0]
+
+
+def test_a_path_that_may_be_two_files_is_refused(tmp_path: Path) -> None:
+    """The wrong one of two files of a name is worse than a question."""
+    scene = Scene(tmp_path)
+    inner = mini.directory({b"n.md": mini.file(b"inner")})
+    scene.snapshot({b"n.md": mini.file(b"outer"), b"sub": inner})
+    sub = ROOT + b"/sub"
+    with scene.open() as repository:
+        with pytest.raises(SelectionError) as caught:
+            cat(repository, "1", b"n.md", clock=lambda: NOW, folder=sub)
+        near = b"".join(cat(repository, "1", b"./n.md", clock=lambda: NOW, folder=sub))
+        outer = b"".join(cat(repository, "1", b"../n.md", clock=lambda: NOW, folder=sub))
+
+    assert caught.value.code == "select.relative-path"
+    assert (near, outer) == (b"inner", b"outer")
+
+
+def test_dots_mean_nothing_outside_of_the_roots(repository: Repository) -> None:
+    """There they would be taken from a folder that the manifest knows nothing of."""
+    with pytest.raises(SelectionError) as caught:
+        list(ls(repository, "1", b"./a", now=NOW, folder=b"/elsewhere"))
+
+    assert caught.value.code == "select.path"
 
 
 def test_listings_are_read_at_any_age(repository: Repository) -> None:
