@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from durarepo.core.clock import Clock
 from durarepo.core.errors import ConfigurationError, TrustError
-from durarepo.core.names import SignerId
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
 from durarepo.format.document import REGISTRY_TYPE, encode_document, parse_document
@@ -42,6 +41,7 @@ from durarepo.repository.nextregistry import (
     with_signer,
 )
 from durarepo.repository.repository import Repository
+from durarepo.repository.revoking import highest_known, last_good
 from durarepo.sealing import sign_document, signer_id
 
 _REVOKE = re.compile(r"([0-9a-f]{8,64})@([0-9]{1,18})\Z")
@@ -130,7 +130,7 @@ def _check_signer(record: StreamRecord, public: bytes) -> None:
 def _revoked(repository: Repository, request: DraftRequest) -> StreamRecord:
     record = repository.record
     public, sequence, roles = _parse_revocation(record, request.revoke or "")
-    head = _highest(repository)
+    head = highest_known(repository)
     if not 1 <= sequence <= head:
         raise no_sequence(str(sequence), head)
     revocation = Revocation(
@@ -142,6 +142,7 @@ def _revoked(repository: Repository, request: DraftRequest) -> StreamRecord:
     if Role.MANIFEST not in roles:
         current = replace(changed.current, signers=kept or changed.current.signers)
         return replace(changed, epochs=(*changed.epochs[:-1], current))
+    after = last_good(repository, revocation)
     if request.signer is not None:
         _check_signer(changed, request.signer[0])
         signer = Signer(public=request.signer[0], roles=request.signer[1])
@@ -150,7 +151,6 @@ def _revoked(repository: Repository, request: DraftRequest) -> StreamRecord:
     if not any(Role.MANIFEST in one.roles for one in kept):
         mine = Signer(public=new_signing(repository), roles=Role.MANIFEST | Role.EVIDENCE)
         kept = (mine, *kept)
-    after = _last_good(repository, revocation)
     return begin_epoch(
         repository, changed, signers=kept, naming=Secret(primitives.random_key()), after=after
     )
@@ -178,28 +178,6 @@ def _parse_revocation(record: StreamRecord, text: str) -> tuple[bytes, int, Role
         )
     ((public, roles),) = found.items()
     return public, int(match[2]), roles
-
-
-def _highest(repository: Repository) -> int:
-    """Return the highest number known, without asking which of several writers is right."""
-    numbers = [run.sequence for run in repository.iter_counted_runs()]
-    marks = repository.state.high_water()
-    chain, head = Chain(repository), max(numbers, default=0)
-    head = max(head, 0 if marks is None else chain.high.sequence)
-    while chain.has(head + 1):
-        head += 1
-    return head
-
-
-def _last_good(repository: Repository, revocation: Revocation) -> int:
-    """Return the last manifest that stays: those behind the named one by other signers do."""
-    signers: dict[int, SignerId] = {
-        run.sequence: run.signer for run in repository.iter_counted_runs()
-    }
-    good = revocation.sequence
-    while signers.get(good + 1, revocation.signer) != revocation.signer:
-        good += 1
-    return good
 
 
 def sign_registry(text: bytes, owner: Secret | None) -> SignedRegistry:

@@ -34,10 +34,11 @@ from durarepo.local.keyring import load_keyring, load_owner
 from durarepo.local.lock import RunLock
 from durarepo.local.statefiles import HighWater
 from durarepo.policy import freshness
-from durarepo.repository.chain import Chain, high_water_of
+from durarepo.repository.chain import Chain, high_water_of, revocations_of
 from durarepo.repository.keyfolder import settle_keys, settle_recipients
 from durarepo.repository.nextregistry import check_follows, describe
 from durarepo.repository.repository import Repository, keys_in_force, registry_slot
+from durarepo.repository.revoking import cuts_off_others
 from durarepo.sealing import seal_registry, sign_document
 from durarepo.store.atomic import make_folder, shown, write_once
 
@@ -221,21 +222,21 @@ def _check_time(after: Registry, now: int) -> None:
 
 
 def _check_chain(repository: Repository, record: StreamRecord) -> None:
-    """Refuse an epoch that does not begin where the chain is, but for one that cuts it off."""
+    """Refuse an epoch that does not begin where the chain is, but for what it revokes."""
     held = repository.record
     if len(record.epochs) == len(held.epochs):
         return
-    current, revokes = record.current, _revocations(record) - _revocations(held)
-    if not revokes:
+    current = record.current
+    if revocations_of(record) <= revocations_of(held):
         head = Chain(repository).head()
         if current.first_sequence != head + 1:
             raise _stale(head)
+    elif cuts_off_others(
+        repository, current.first_sequence, {one.signer for one in revocations_of(record)}
+    ):
+        raise _stale(current.first_sequence)
     if digest_of(repository, current.first_sequence - 1) != current.previous:
         raise _stale(current.first_sequence - 1)
-
-
-def _revocations(record: StreamRecord) -> set[tuple[bytes, int]]:
-    return {(one.signer, one.sequence) for epoch in record.epochs for one in epoch.revocations}
 
 
 def _stale(head: int) -> ConfigurationError:

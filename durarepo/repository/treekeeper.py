@@ -321,8 +321,8 @@ class TreeKeeper:
                     raise
         self._tally.reached_all = False
         event.skip.add(listed[0])
-        if before is None or not before.entry:
-            return None
+        if before is None or not before.entry or self.last_complete is None:
+            return None  # what the catalogue knows may be of a chain that the owner has cut off
         return self._item_kept_before(opened, before)
 
     def _taken(self, event: Enter, opened: _Open, listed: Listed) -> _Item | None:
@@ -381,7 +381,7 @@ class TreeKeeper:
         self._tally.reached_all = False
         event.skip.update(name for name, found in event.names if stat_bits.S_ISDIR(found.st_mode))
         opened.is_same, opened.is_taken_over = False, True
-        if opened.row is None:
+        if opened.row is None or self.last_complete is None:
             return
         left_out = {name for name, _ in event.excluded}
         for line in iter_lines(opened.row):

@@ -909,8 +909,8 @@ MUTATIONS = (
         rows=("A6b",),
         breaks="a draft that only turns recipients round locks every reader out",
         file="durarepo/repository/nextregistry.py",
-        old="    has_others = set(new.current.data_recipients) != set(old.current.data_recipients)\n",
-        new="    has_others = new.current.data_recipients != old.current.data_recipients\n",
+        old="has_others = set(new.current.data_recipients) != set(old.current.data_recipients)",
+        new="has_others = new.current.data_recipients != old.current.data_recipients",
         tests=(f"{_REGISTRY}::test_what_is_fixed_cannot_be_changed_even_by_the_owner",),
     ),
     Mutation(
@@ -930,6 +930,38 @@ MUTATIONS = (
         old="        if current.first_sequence != head + 1:\n",
         new="        if current.first_sequence > head + 1:\n",
         tests=(f"{_REGISTRY}::test_a_draft_that_the_chain_has_left_behind_is_refused",),
+    ),
+    Mutation(
+        id="revocation-cuts-off-since-the-draft",
+        rows=("A6d",),
+        breaks="work done under a good key while the owner signs a revocation is dropped",
+        file="durarepo/repository/admission.py",
+        old="    elif cuts_off_others(\n        repository, current.first_sequence, {",
+        new="    elif cuts_off_others(\n        repository, 1, {",
+        tests=(
+            f"{_REVOCATION}::test_work_done_between_draft_and_admission_of_a_revocation_"
+            "is_not_cut_off",
+        ),
+    ),
+    Mutation(
+        id="revocation-asks-the-ledger-alone",
+        rows=("A6d",),
+        breaks="a revocation drops what another machine has signed",
+        file="durarepo/repository/revoking.py",
+        old="self._ledger.get(sequence) or self._read(sequence)",
+        new="self._ledger.get(sequence)",
+        tests=(
+            f"{_REVOCATION}::test_what_another_machine_signed_stays_though_the_ledger_here_lacks_it",
+        ),
+    ),
+    Mutation(
+        id="partial-takes-what-was-cut-off",
+        rows=("A6d",),
+        breaks="a partial run after a revocation takes folders over that no manifest keeps",
+        file="durarepo/repository/treekeeper.py",
+        old="        if opened.row is None or self.last_complete is None:\n",
+        new="        if opened.row is None:\n",
+        tests=(f"{_REVOCATION}::test_a_partial_manifest_after_a_cut_holds_what_was_reached",),
     ),
     Mutation(
         id="base-nobody-signed",

@@ -516,6 +516,7 @@ def test_a_key_that_waits_for_evidence_never_becomes_the_signing_key(
         held = primitives.signer_public(repository.keys.need_signing().reveal())
         assert held in repository.record.current.manifest_signers
         assert held != public
+    assert primitives.signer_public(stream.key("signing", "signing.key")) == held
 
 
 def _sorted_names(public: bytes, *, is_last: bool) -> Callable[[bytes], list[bytes]]:

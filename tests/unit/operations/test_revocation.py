@@ -14,10 +14,12 @@ import pytest
 from durarepo.core.errors import (
     ConfigurationError,
     DurarepoError,
+    KeyMaterialError,
     SelectionError,
     TrustError,
 )
 from durarepo.core.progress import SilentProgress
+from durarepo.crypto import primitives
 from durarepo.format.manifest import SnapshotType
 from durarepo.format.registry import Role
 from durarepo.local.keyring import load_owner
@@ -26,14 +28,16 @@ from durarepo.operations.checkout import CheckoutRequest, checkout
 from durarepo.operations.log import log
 from durarepo.operations.registry import DraftRequest, draft_registry, sign_registry
 from durarepo.operations.registry import admit_registry as admit
-from durarepo.operations.rotation import new_signer
+from durarepo.operations.rotation import new_signer, rotate_signing
 from durarepo.operations.snapshot import SnapshotRequest, snapshot
 from durarepo.operations.verify import Level, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
 from durarepo.repository.chain import Chain
 from durarepo.repository.repository import open_repository
+from durarepo.sealing import signer_id
 from tests.interop import minireader
 from tests.machines.stream import Stream, fill
+from tests.unit.operations.test_snapshot_budget import Stopwatch
 
 YEAR = 365 * 86_400
 
@@ -374,3 +378,144 @@ def test_a_thief_s_own_repository_is_refused_by_the_registry(stream: Stream) -> 
         assert sorted(found) == [1]
         request = CheckoutRequest(at="1", destination=bytes(stream.base / "out"))
         checkout(repository, request, clock=stream.clock)
+
+
+@pytest.mark.parametrize("files", [0, 2, 5])
+def test_a_partial_manifest_after_a_cut_holds_what_was_reached(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """Folders that the catalogue knows from what was cut off are none that a manifest kept."""
+    fill(stream.root, {f"e{number}/f": os.urandom(3_000) for number in range(6)})
+    stream.snapshot()
+    revoke(stream, 2)
+    fill(stream.root, {f"e{number}/g": os.urandom(3_000) for number in range(6)})
+
+    with monkeypatch.context() as patch:
+        Stopwatch(patch, files=files)
+        result = stream.snapshot(budget_seconds=10, partial=True)
+
+    assert (result.status, result.sequence, result.files) == ("budget", 3, files)
+    again = stream.snapshot()
+    assert (again.status, again.files) == ("ok", 16)
+    stream.check_restores()
+
+
+# --- what others signed stays
+
+
+def rotated(stream: Stream) -> str:
+    """Rotate the signing key and do a day's work; return the old signer's id."""
+    with stream.open() as repository:
+        old = signer_id(repository.record.current.signers[0].public).hex()
+        rotate_signing(repository, clock=stream.clock)
+    day(stream, 4)
+    return old
+
+
+def drafted(stream: Stream, revoke: str) -> bytes:
+    """Draft a revocation and sign it as the owner."""
+    out = stream.base / "revocation"
+    with stream.open() as repository:
+        draft_registry(repository, DraftRequest(out=bytes(out), revoke=revoke), clock=stream.clock)
+    owner = load_owner(stream.places.keys + b"/owner.key")
+    text = sign_registry(out.read_bytes(), owner).text
+    assert text is not None
+    return text
+
+
+def firsts(stream: Stream) -> list[int]:
+    """Return with which manifests the epochs begin."""
+    with stream.open() as repository:
+        return [one.first_sequence for one in repository.record.epochs]
+
+
+@pytest.mark.parametrize("put_only", [False, True])
+def test_work_done_between_draft_and_admission_of_a_revocation_is_not_cut_off(
+    stream: Stream, *, put_only: bool
+) -> None:
+    """The owner takes a day to sign, and the computer goes on working under its own key."""
+    text = drafted(stream, f"{rotated(stream)[:16]}@3")
+    day(stream, 5)
+    if put_only:
+        (Path(os.fsdecode(stream.places.keys)) / "identity.key").rename(stream.base / "id")
+
+    with stream.open() as repository, pytest.raises(ConfigurationError) as refusal:
+        admit(repository, text, clock=stream.clock)
+
+    assert refusal.value.code == "config.draft-stale"
+    assert firsts(stream) == [1, 4]
+    (stream.base / "revocation").unlink()
+    with stream.open() as repository:
+        old = signer_id(repository.record.epochs[0].signers[0].public).hex()
+    with_all = drafted(stream, f"{old[:16]}@3")
+    with stream.open() as repository:
+        admit(repository, with_all, clock=stream.clock)
+    assert firsts(stream) == [1, 4, 6]
+
+
+def test_what_the_revoked_key_signs_meanwhile_makes_no_draft_stale(stream: Stream) -> None:
+    """Else whoever holds the stolen key decides when it is revoked."""
+    with stream.open() as repository:
+        signer = next(repository.state.iter_runs()).signer.hex()
+    text = drafted(stream, f"{signer[:16]}@3")
+    stream.snapshot()
+
+    with stream.open() as repository:
+        admit(repository, text, clock=stream.clock)
+
+    assert firsts(stream) == [1, 4]
+
+
+@pytest.mark.parametrize("keeps", ["old", "none"])
+def test_what_another_machine_signed_stays_though_the_ledger_here_lacks_it(
+    stream: Stream, keeps: str
+) -> None:
+    """A second machine's work, or all of it where the state was lost, would be cut off."""
+    old = rotated(stream)
+    state = Path(os.fsdecode(stream.places.state))
+    shutil.copytree(state, stream.base / "state")
+    day(stream, 5)
+    day(stream, 6)
+    shutil.rmtree(state)
+    if keeps == "old":
+        shutil.copytree(stream.base / "state", state)
+
+    text = drafted(stream, f"{old[:16]}@3")
+    with stream.open() as repository:
+        admit(repository, text, clock=stream.clock)
+
+    assert firsts(stream) == [1, 4, 7]
+    day(stream, 7)
+    assert sorted(stream.statements()) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_without_identity_and_ledger_nobody_guesses_what_a_revocation_cuts_off(
+    stream: Stream,
+) -> None:
+    """A put-only computer that lost its state cannot tell whose manifests it would drop."""
+    old = rotated(stream)
+    stream.lose(state=True)
+    (Path(os.fsdecode(stream.places.keys)) / "identity.key").unlink()
+
+    with pytest.raises(KeyMaterialError) as refusal:
+        drafted(stream, f"{old[:16]}@3")
+
+    assert refusal.value.code == "keys.identity-absent"
+    assert not [one for one in os.listdir(stream.places.keys) if one.endswith(b".next")]
+
+
+def test_junk_with_a_good_mark_is_no_manifest_that_stays(stream: Stream) -> None:
+    """Whoever holds the naming key could else choose what the next epoch follows."""
+    old = rotated(stream)
+    with stream.open() as repository:
+        data = bytearray(repository.store.read(repository.manifest_slot(2, 4, 0)))
+        data[1200] ^= 1
+        key = primitives.derive_subkey(repository.keys.naming.reveal(), "mark")
+        data[-32:] = primitives.keyed_hash(key, bytes(data[:-32]))
+        repository.store.put_new(repository.manifest_slot(2, 5, 0), bytes(data))
+
+    drafted_text = drafted(stream, f"{old[:16]}@3")
+
+    with stream.open() as repository:
+        admit(repository, drafted_text, clock=stream.clock)
+    assert firsts(stream) == [1, 4, 5]
