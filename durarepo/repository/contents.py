@@ -34,6 +34,7 @@ from durarepo.source.metadata import MetadataReader, Unread
 from durarepo.source.reading import Segment, SmallRead, read_small
 from durarepo.source.sqliteclean import RULE_UNREADABLE, CleanedFile, clean_file
 from durarepo.source.sqlitestate import (
+    FULL_CHECKS,
     Damaged,
     DatabaseCopy,
     WorkFolderProtocol,
@@ -284,8 +285,14 @@ class FileKeeper:
         if isinstance(copy, Damaged):
             return copy
         try:
-            policy = self.exclusion.contents
-            done = clean_file(copy.path, name, policy, work=self._work, memory=memory.scanned)
+            done = clean_file(
+                copy.path,
+                name,
+                self.exclusion.contents,
+                work=self._work,
+                memory=memory.scanned,
+                is_checked=copy.check in FULL_CHECKS,
+            )
         except BaseException:
             self._work.discard(copy.path)
             raise

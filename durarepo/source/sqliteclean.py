@@ -24,6 +24,7 @@ from durarepo.policy.remembered import RememberedScan, ScanMemory
 from durarepo.policy.rules import DatabaseRule, Decision, Stage
 from durarepo.source.sqlitefree import FreelistError, clear_free_pages
 from durarepo.source.sqlitepages import PageError, most_of_key, most_of_row, values_of_page
+from durarepo.source.sqliteslack import clear_slack
 from durarepo.source.sqlitestate import WorkFolderProtocol
 from durarepo.store.atomic import store_error
 
@@ -135,11 +136,13 @@ def clean_file(
     *,
     work: WorkFolderProtocol,
     memory: ScanMemory | None = None,
+    is_checked: bool = True,
 ) -> CleanedFile:
     """Clean a copy of the work folder and scan the bytes of what is left.
 
-    A copy that nothing is taken out of keeps its bytes, but for those of free pages, which
-    become zeros. Nothing is written anywhere but into the work folder, and no value is told.
+    A copy that nothing is taken out of keeps its bytes, but for those of free pages and those
+    that SQLite leaves unread in other pages: they become zeros. Nothing is written anywhere but
+    into the work folder, and no value is told.
 
     Args:
         path: the copy; it is changed, or replaced by another file of ``work``.
@@ -148,6 +151,8 @@ def clean_file(
         work: where a compacted copy is made.
         memory: knows the pages of an earlier copy in which nothing was; what is found then has
             to be found again without it.
+        is_checked: whether the copy passed a check of its pages; what the pages of another one
+            leave unread stays.
 
     Returns:
         As `clean`; the caller discards the file. Bytes that only free pages hold are left
@@ -166,6 +171,8 @@ def clean_file(
                 cleaned = _without_hits_in_pages(cleaned, connection, copy)
             if cleaned.judged.decision is not Decision.EXCLUDE:
                 copy.forget_free_pages(connection)
+        if cleaned.judged.decision is not Decision.EXCLUDE and is_checked:
+            clear_slack(copy.path)
     except sqlite3.Error:
         cleaned = Cleaned(judged=_left_out(RULE_UNREADABLE))
     copy.set_header(mode)

@@ -56,20 +56,20 @@ def values_of_page(page: bytes, *, is_first: bool, usable: int) -> Iterator[byte
     count = int.from_bytes(page[start + 3 : start + 5], "big")
     for at in range(first, first + count * _POINTER_BYTES, _POINTER_BYTES):
         cell = int.from_bytes(page[at : at + _POINTER_BYTES], "big")
-        length, cell = _varint(page, cell + (_CHILD_BYTES if is_interior else 0))
+        length, cell = read_varint(page, cell + (_CHILD_BYTES if is_interior else 0))
         if kind == _TABLE_LEAF:
-            _, cell = _varint(page, cell)
+            _, cell = read_varint(page, cell)
         if length <= most:
             yield from _values_of_record(page, cell, cell + length)
 
 
 def _values_of_record(page: bytes, start: int, stop: int) -> Iterator[bytes]:
-    header, at = _varint(page, start)
+    header, at = read_varint(page, start)
     value = start + header
     if stop > len(page) or value > stop:
         raise PageError
     while at < start + header:
-        kind, at = _varint(page, at)
+        kind, at = read_varint(page, at)
         if kind < _FIRST_BLOB:
             value += _INTEGER_BYTES[kind] if kind < len(_INTEGER_BYTES) else 0
             continue
@@ -80,7 +80,7 @@ def _values_of_record(page: bytes, start: int, stop: int) -> Iterator[bytes]:
         value += length
 
 
-def _varint(page: bytes, at: int) -> tuple[int, int]:
+def read_varint(page: bytes, at: int) -> tuple[int, int]:
     """Return a number of one to nine bytes, and where it ends."""
     value = 0
     for number in range(_VARINT_BYTES):

@@ -46,6 +46,9 @@ _UNCHECKED = {
 }
 """Why a check came to no end although nothing is wrong with the copy's pages."""
 
+FULL_CHECKS = ("integrity", "quick")
+"""The checks that come to an end: every page was looked at."""
+
 INTEGRITY_MAX_BYTES = 128 * MIB
 """Up to here a copy gets the full check (about 4 s per GB), above it the quick one (0.8 s)."""
 
@@ -371,7 +374,7 @@ def _bound(reader: sqlite3.Connection, size: int) -> None:
 
 def _check(copy: bytes, size: int) -> str | None:
     """Return which check the copy passed; None if it failed."""
-    kind = "integrity" if size <= INTEGRITY_MAX_BYTES else "quick"
+    kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
     with closing(_connect(_uri(copy, "mode=ro&immutable=1"), 0)) as reader:
         try:
             reader.execute("PRAGMA temp_store=MEMORY")

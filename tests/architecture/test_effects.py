@@ -26,6 +26,7 @@ MAY_CREATE = (
     "durarepo/source/sqlitestate.py",  # copies of live databases, in a work folder
     "durarepo/source/sqliteclean.py",  # the same copies, when logins are taken out of them
     "durarepo/source/sqlitefree.py",  # and what their free pages hold
+    "durarepo/source/sqliteslack.py",  # and what their pages leave unread
 )
 
 RENAMES = {"os.replace", "os.rename", "os.renames", "shutil.move"}

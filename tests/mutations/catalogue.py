@@ -1157,6 +1157,17 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        id="maps-of-pages-cleared",
+        rows=("A2a",),
+        breaks="a page that says where others belong is overwritten, as it begins like a tree",
+        file="durarepo/source/sqliteslack.py",
+        old="    maps = range(2, pages + 1, step) if has_maps else ()",
+        new="    maps: tuple[int, ...] = ()",
+        tests=(
+            f"{_UNIT}/source/test_sqliteslack.py::test_the_pages_that_say_where_others_belong_stay",
+        ),
+    ),
+    Mutation(
         id="slack-of-unchecked-pages-cleared",
         rows=("A2a",),
         breaks="bytes of a copy that no check vouches for are overwritten",
