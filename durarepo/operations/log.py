@@ -17,6 +17,7 @@ from durarepo.ingest import SignedManifest
 from durarepo.local.catalog import ManifestRow
 from durarepo.local.statefiles import RunRecord
 from durarepo.repository.chain import Chain, Envelope
+from durarepo.repository.replaced import check_not_replaced
 from durarepo.repository.repository import Repository
 
 
@@ -56,6 +57,7 @@ def log(
 
     Raises:
         ConfigurationError: ``type``.
+        TrustError: ``fork``: what was made here is no more in the chain.
         TrustError, IntegrityError, FreshnessError: the head seen before is gone, or a manifest
             that has to be opened does not pass.
         StoreError: the objects or the state cannot be read.
@@ -63,6 +65,7 @@ def log(
     wanted = None if type_ is None else SnapshotType.of(type_).word
     chain = Chain(repository)
     head = chain.head()
+    check_not_replaced(repository)
     known = _known(repository)
     shown, can_open = 0, True
     for sequence in range(head, 0, -1):

@@ -117,6 +117,7 @@ def holding(repository: Repository, clock: Clock) -> Iterator[None]:
             repository.audit.append("lock-takeover", {}, now)
         repository.refresh_registry()
         settle_keys(repository)
+        settle_recipients(repository)  # a run may have been killed before it could
         yield
 
 

@@ -24,6 +24,7 @@ from durarepo.ingest import (
 from durarepo.local.statefiles import RunRecord
 from durarepo.repository.chain import Chain
 from durarepo.repository.problems import Findings, ProblemKind, kind_of
+from durarepo.repository.replaced import replaced_here
 from durarepo.repository.repository import Repository
 from durarepo.repository.sealedto import is_sealed_to_others
 from durarepo.repository.slots import CheckedChain, Slots, is_kept, live_since
@@ -143,6 +144,8 @@ def _check_seen(
     for number, one in signed.items():
         if seen.get(number, one.digest) != one.digest:
             slots.findings.add(slots.chain.names[number], ProblemKind.FORK, roots)
+    for number in replaced_here(slots.repository):
+        slots.findings.add(slots.slot(number), ProblemKind.FORK, roots)
 
 
 class _Watched(Mapping[int, SignedManifest]):

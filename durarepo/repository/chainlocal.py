@@ -14,6 +14,7 @@ from durarepo.format.manifest import Pin
 from durarepo.local.statefiles import PinnedManifest, RunRecord
 from durarepo.repository.chain import high_water_of
 from durarepo.repository.problems import Findings, ProblemKind, kind_of
+from durarepo.repository.replaced import replaced_here
 from durarepo.repository.repository import Repository
 from durarepo.repository.slots import CheckedChain, Slots, is_kept, live_since
 from durarepo.store.port import ObjectStore
@@ -40,6 +41,8 @@ def check_chain_locally(
     chain.head = slots.find_head(max(seen, default=0))
     if max(seen, default=0) > chain.head:
         findings.add(slots.slot(max(seen)), ProblemKind.ROLLBACK, manifest=max(seen))
+    for number in replaced_here(repository):
+        findings.add(slots.slot(number), ProblemKind.FORK)
     since = live_since(repository, runs)
     for number in range(1, chain.head + 1):
         if not slots.is_empty(number):

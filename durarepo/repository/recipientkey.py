@@ -25,11 +25,16 @@ def recipient_given(text: str) -> bytes:
         text: key text, a line of a ``recipients`` file, or the path of a file that holds one.
 
     Raises:
-        KeyMaterialError: ``malformed``; the message never quotes the text.
+        KeyMaterialError: ``malformed``; the message never quotes the text. ``unreadable``.
     """
     if os.path.isfile(text):
-        with open(text, "rb") as file:
-            data = file.read(_FILE_MAX_BYTES)
+        try:
+            with open(text, "rb") as file:
+                data = file.read(_FILE_MAX_BYTES)
+        except OSError as error:
+            raise KeyMaterialError(
+                "unreadable", f"cannot read the file {text!r}: {error.strerror}", hint=WHERE_FROM
+            ) from error
         return _parsed(data, f"what stands in the file {text!r} is")
     return _parsed(text.encode("utf-8", "surrogateescape"), "what was given is no file, and")
 

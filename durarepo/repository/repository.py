@@ -48,6 +48,10 @@ from durarepo.store.atomic import read_small, shown
 from durarepo.store.localdir import LocalDir
 from durarepo.store.port import ObjectStore
 
+_ALL_NAMING = (
+    "bring naming.key and every naming-N.key, with their names, from the computer that began the "
+    "newest epoch; they change with each rotation of keys"
+)
 Refusal = TypeVar("Refusal", bound=DurarepoError)
 
 
@@ -142,7 +146,8 @@ class Repository:
         """Return the naming key of an epoch, from the keys folder or from the registry.
 
         Raises:
-            KeyMaterialError: ``identity-absent`` where only the registry has it.
+            KeyMaterialError: ``identity-absent`` where only the registry has it;
+                ``naming-absent`` where it is sealed to others there.
         """
         current = self.record.current
         if epoch == current.number or self.epoch(epoch).naming_key == current.naming_key:
@@ -150,7 +155,15 @@ class Repository:
         if epoch not in self.keys.old_naming:
             identity = self.keys.need_identity().reveal()
             box, place = self.epoch(epoch).naming_key, self.place(epoch)
-            key = open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
+            try:
+                key = open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
+            except IntegrityError as error:  # it is not sealed to this identity
+                raise KeyMaterialError(
+                    "naming-absent",
+                    f"naming key of epoch {epoch} is not in {shown(self.keys.folder)}, and is "
+                    "sealed to others than the identity here",
+                    hint=_ALL_NAMING,
+                ) from error
             self.keys.old_naming[epoch] = Secret(key)
         return self.keys.old_naming[epoch]
 
@@ -239,7 +252,7 @@ def keys_in_force(files: Keyring, record: StreamRecord) -> Keyring:
         raise KeyMaterialError(
             "naming-absent",
             f"naming key of epoch {current.number} is not in {shown(files.folder)}",
-            hint="bring it, or the identity that opens it, from the computer that began the epoch",
+            hint=_ALL_NAMING,
         )
     known = {one.number: files.naming_of(one.number, one.naming_key) for one in record.epochs}
     if naming == files.naming and files.naming_epoch != current.number:

@@ -101,11 +101,12 @@ def pick(choice: Choice) -> frozenset[int]:
     return frozenset(taken)
 
 
-def recipients_share(repository: Repository) -> float:
+def recipients_share(repository: Repository) -> float | None:
     """Return the share of pinned bytes that all of today's data recipients can open, and no other.
 
     Returns:
-        0 to 1, of the packs that the head and the last complete manifest pin; 1 where none is.
+        0 to 1, of the packs that the head and the last complete manifest pin; None where nothing
+        here knows of any.
 
     Raises:
         StoreError: the state or a registry cannot be read.
@@ -116,7 +117,7 @@ def recipients_share(repository: Repository) -> float:
     todays = {version: is_todays(repository, version) for version in _versions(pins.values())}
     total = sum(pin.size_bytes for pin in pins.values())
     fitting = sum(pin.size_bytes for pin in pins.values() if todays[pin.registry_version])
-    return fitting / total if total else 1.0
+    return fitting / total if total else None
 
 
 # --- what lives --------------------------------------------------------------------------------

@@ -964,6 +964,28 @@ MUTATIONS = (
         tests=(f"{_REVOCATION}::test_a_partial_manifest_after_a_cut_holds_what_was_reached",),
     ),
     Mutation(
+        id="replaced-at-the-end-of-an-epoch",
+        rows=("A6b",),
+        breaks="a machine is told that all is well though its own manifests were replaced",
+        file="durarepo/repository/replaced.py",
+        old="        elif ends.get(sequence, digest) != digest:\n",
+        new="        elif not digest:\n",
+        tests=(
+            f"{_REVOCATION}::test_what_a_machine_made_behind_the_end_of_an_epoch_is_not_forgotten",
+        ),
+    ),
+    Mutation(
+        id="replaced-behind-the-end-of-an-epoch",
+        rows=("A6b",),
+        breaks="what a machine made itself drops out of the chain without a word",
+        file="durarepo/repository/replaced.py",
+        old="found.update(() if is_revoked else (sequence,))",
+        new="found.update(())",
+        tests=(
+            f"{_REVOCATION}::test_what_a_machine_made_behind_the_end_of_an_epoch_is_not_forgotten",
+        ),
+    ),
+    Mutation(
         id="base-nobody-signed",
         rows=("A6b",),
         breaks="an owner is shown the difference to a registry that somebody made up",

@@ -17,6 +17,7 @@ from durarepo.local.statefiles import RunRecord
 from durarepo.policy.scanner import usual_engine
 from durarepo.repository.cardage import is_card_current
 from durarepo.repository.chain import Chain
+from durarepo.repository.replaced import check_not_replaced
 from durarepo.repository.repository import Repository
 from durarepo.repository.rewriting import recipients_share
 from durarepo.repository.unfinished import OpenDraft, drafts_here, waiting_keys
@@ -43,7 +44,7 @@ class Status:
     registry_expires: int
     registry_version: int
     recipients: int
-    recipients_share: float
+    recipients_share: float | None
     drafts: tuple[OpenDraft, ...]
     waiting_keys: tuple[bytes, ...]
     put_only: bool
@@ -74,9 +75,11 @@ def status_of(repository: Repository, *, now: int) -> Status:
     """Return what this computer knows of the stream.
 
     Raises:
-        TrustError: ``rollback``: the newest manifest that was seen is gone.
+        TrustError: ``rollback``: the newest manifest that was seen is gone; ``fork``: what was
+            made here is no more in the chain.
         StoreError: the state cannot be read.
     """
+    check_not_replaced(repository)
     runs = list(repository.iter_counted_runs())
     complete = [run for run in runs if run.complete]
     last = complete[-1] if complete else None
@@ -176,7 +179,9 @@ def _lines(status: Status, now: int) -> list[tuple[str, str]]:
 def _about_keys(status: Status, now: int) -> list[tuple[str, str]]:
     expires = time_text(status.registry_expires)
     word = "expired" if now >= status.registry_expires else "expires"
-    share = f"{int(status.recipients_share * 100)}% of what is kept is sealed to them"
+    share = "how much is sealed to them is not known here"
+    if status.recipients_share is not None:
+        share = f"{int(status.recipients_share * 100)}% of what is kept is sealed to them"
     if not status.head:
         share = "nothing is kept yet"
     lines = [
@@ -231,6 +236,10 @@ def _failure_fields(failed: FailedRun | None) -> dict[str, object] | None:
     return None if failed is None else {"at": time_text(failed.at), "code": failed.code}
 
 
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
 def _json(status: Status) -> dict[str, object]:
     newest = status.newest
     return {
@@ -251,7 +260,7 @@ def _json(status: Status) -> dict[str, object]:
         "registry_expires": time_text(status.registry_expires),
         "registry_version": status.registry_version,
         "recipients": status.recipients,
-        "recipients_share": round(status.recipients_share, 4),
+        "recipients_share": _rounded(status.recipients_share),
         "drafts": [
             {**path_fields("path", one.path), "version": one.version, "stale": one.is_stale}
             for one in status.drafts

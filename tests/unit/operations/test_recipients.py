@@ -21,9 +21,9 @@ from durarepo.format.layout import Seal, seal_info
 from durarepo.operations.checkout import CheckedOut, CheckoutRequest, checkout
 from durarepo.operations.log import log
 from durarepo.operations.recipients import add_recipient, retire_recipient
-from durarepo.operations.rotation import rotate_signing
+from durarepo.operations.rotation import rotate_naming, rotate_signing
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
-from durarepo.repository.admission import Outcome
+from durarepo.repository.admission import Outcome, holding
 from durarepo.repository.chain import Chain
 from durarepo.repository.rewriting import recipients_share
 from durarepo.repository.sealedto import is_sealed_to_others
@@ -78,7 +78,9 @@ def opens(stream: Stream, name: str, kind: Seal, identity: bytes) -> bool:
 def share(stream: Stream) -> float:
     """Return the share of pinned bytes that is sealed to today's recipients."""
     with stream.open() as repository:
-        return recipients_share(repository)
+        found = recipients_share(repository)
+    assert found is not None
+    return found
 
 
 def test_after_enough_runs_the_new_identity_alone_restores_the_head(tmp_path: Path) -> None:
@@ -422,3 +424,41 @@ def test_recipients_change_after_the_signing_key_was_rotated(
         box, place = repository.epoch(1).naming_key, repository.place(1)
         open_box(box, identity, kind=Seal.NAMING_KEY, place=place)
     stream.check_restores()
+
+
+def test_the_file_of_recipients_follows_the_registry_after_a_kill(tmp_path: Path) -> None:
+    """Who looks into it would else miss who can read what is kept."""
+    stream = begun(tmp_path)
+    path = Path(os.fsdecode(stream.places.keys)) / "recipients"
+    old = path.read_bytes()
+    new_identity(stream)
+    new = path.read_bytes()
+    path.write_bytes(old)  # as a run leaves it that was killed behind the commit point
+
+    with stream.open() as repository, holding(repository, stream.clock):
+        assert path.read_bytes() == new != old
+
+
+def test_a_key_file_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+    """A disk that fails is no bug."""
+    stream = begun(tmp_path)
+    with stream.open() as repository, pytest.raises(KeyMaterialError) as refusal:
+        add_recipient(repository, "/proc/self/mem", clock=stream.clock)
+
+    assert refusal.value.code == "keys.unreadable"
+
+
+def test_a_naming_key_that_is_sealed_to_others_is_asked_for(tmp_path: Path) -> None:
+    """Who is told of a wrong stanza looks for damage, and brings the same three files again."""
+    stream = begun(tmp_path)
+    with stream.open() as repository:
+        rotate_naming(repository, clock=stream.clock)
+    identity, _ = new_identity(stream)
+    stream.snapshot()
+    as_other(stream, identity, has_state=False)
+    (Path(os.fsdecode(stream.places.keys)) / "naming-1.key").unlink()
+
+    with stream.open() as repository, pytest.raises(KeyMaterialError) as refusal:
+        list(log(repository, now=stream.clock()))
+
+    assert refusal.value.code == "keys.naming-absent"

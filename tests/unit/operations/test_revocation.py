@@ -33,6 +33,8 @@ from durarepo.operations.snapshot import SnapshotRequest, snapshot
 from durarepo.operations.verify import Level, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
 from durarepo.repository.chain import Chain
+from durarepo.repository.problems import ProblemKind
+from durarepo.repository.replaced import replaced_here
 from durarepo.repository.repository import open_repository
 from durarepo.sealing import signer_id
 from tests.interop import minireader
@@ -519,3 +521,57 @@ def test_junk_with_a_good_mark_is_no_manifest_that_stays(stream: Stream) -> None
     with stream.open() as repository:
         admit(repository, drafted_text, clock=stream.clock)
     assert firsts(stream) == [1, 4, 5]
+
+
+@pytest.mark.parametrize("days", [1, 2])
+@pytest.mark.parametrize("put_only", [False, True])
+def test_a_machine_whose_own_manifests_were_replaced_is_told(
+    stream: Stream, *, days: int, put_only: bool
+) -> None:
+    """Two write after a restore, one begins an epoch: its chain is whole without the other's."""
+    other = thief_places(stream)
+    for number in range(days):
+        fill(stream.root, {"notes": b"other day %d" % number})
+        write_as_thief(other, stream)
+    rotated(stream)
+    shutil.rmtree(os.fsdecode(other.objects))
+    shutil.copytree(stream.objects, os.fsdecode(other.objects))
+    if put_only:
+        Path(os.fsdecode(other.keys), "identity.key").unlink()
+        here = Path(os.fsdecode(stream.places.keys))
+        shutil.copy(here / "naming-1.key", os.fsdecode(other.keys))
+
+    with open_repository(other) as repository:
+        with pytest.raises(TrustError) as refusal:
+            list(log(repository, now=stream.clock()))
+        found = verify(
+            repository,
+            VerifyRequest(level=Level.PACKS),
+            clock=stream.clock,
+            progress=SilentProgress(),
+        )
+
+    assert refusal.value.code == "trust.fork"
+    assert not found.ok
+    assert ProblemKind.FORK in {one.kind for one in found.problems}
+    with stream.open() as repository:
+        assert [line.sequence for line in log(repository, now=stream.clock())] == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("days", [2, 4])
+def test_what_a_machine_made_behind_the_end_of_an_epoch_is_not_forgotten(
+    stream: Stream, days: int
+) -> None:
+    """At the end of the epoch the digest differs; behind it the number itself is of another."""
+    other = thief_places(stream)
+    for number in range(days):
+        fill(stream.root, {"notes": b"other day %d" % number})
+        write_as_thief(other, stream)
+    rotated(stream)
+    shutil.rmtree(os.fsdecode(other.objects))
+    shutil.copytree(stream.objects, os.fsdecode(other.objects))
+
+    with open_repository(other) as repository:
+        assert replaced_here(repository) == list(range(3, days + 2))
+    with stream.open() as repository:
+        assert replaced_here(repository) == []

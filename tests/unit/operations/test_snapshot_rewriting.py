@@ -248,7 +248,9 @@ def _anchor(stream: Stream, sequence: int) -> tuple[int, bytes]:
 
 def _share(stream: Stream) -> float:
     with stream.open() as repository:
-        return recipients_share(repository)
+        found = recipients_share(repository)
+    assert found is not None
+    return found
 
 
 def _register(stream: Stream, recipient: bytes) -> None:

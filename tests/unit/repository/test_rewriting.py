@@ -195,8 +195,11 @@ def test_all_is_sealed_to_today_s_recipients_until_they_change(tmp_path: Path) -
     stream = Stream(tmp_path)
     fill(stream.root, {"a": b"a"})
     with stream.open() as repository:
-        assert recipients_share(repository) == 1.0
+        assert recipients_share(repository) is None
     stream.snapshot()
 
     with stream.open() as repository:
         assert recipients_share(repository) == 1.0
+    stream.lose(state=True)
+    with stream.open() as repository:
+        assert recipients_share(repository) is None  # nothing here knows, and none is claimed
