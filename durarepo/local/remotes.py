@@ -13,12 +13,13 @@ from durarepo.core.errors import ConfigurationError, StoreError
 from durarepo.local.configuration import RemoteConfig
 from durarepo.local.secretfiles import read_secret
 from durarepo.store.atomic import make_folder, read_small, replace_small, shown
-from durarepo.store.capabilities import Can, Capabilities, check_folder, check_server
+from durarepo.store.capabilities import Can, Capabilities, check_folder
 from durarepo.store.credentials import parse_credentials
 from durarepo.store.folder import FolderRemote
 from durarepo.store.https import HttpsRemote
 from durarepo.store.remoteurl import FolderUrl, parse_remote_url
 from durarepo.store.retrying import Patience
+from durarepo.store.servercheck import check_server
 from durarepo.store.tls import CA_MAX_BYTES, verifying_context
 from durarepo.store.transport import Transport, Waits
 

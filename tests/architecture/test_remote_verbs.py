@@ -7,7 +7,7 @@ import pytest
 
 from tests.architecture.sources import COMMAND_LINE, LIBRARY, Source, tree_sources
 
-CHECK = "durarepo/store/capabilities.py"
+CHECK = "durarepo/store/servercheck.py"
 MIRROR = "durarepo/mirror/"
 VERBS = {"DELETE", "PATCH", "POST", "MOVE", "COPY", "MKCOL", "PROPFIND", "PROPPATCH", "LOCK"}
 

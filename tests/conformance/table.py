@@ -222,7 +222,7 @@ ROWS = (
         modules=(
             "durarepo/store/port.py",
             "durarepo/store/https.py",
-            "durarepo/store/capabilities.py",
+            "durarepo/store/servercheck.py",
             "durarepo/mirror/app.py",
         ),
         tests=(

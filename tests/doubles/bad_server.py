@@ -37,8 +37,50 @@ FAULTS = {
     "lists-nothing": "lists",
     "lists-html": "lists",
     "no-date": "tells_time",
+    "date-beyond-all": "tells_time",
+    "publishes-as-it-comes": "whole_or_nothing",
+    "overwrites-later": "no_overwrite",
+    "overwrites-behind-a-cache": "no_overwrite",
+    "overwrites-and-denies-it": "no_overwrite",
+    "deletes-later": "no_delete",
+    "deletes-behind-a-cache": "no_delete",
+    "deletes-and-denies-it": "no_delete",
 }
 """What a server can do wrong, and the capability that has to be found missing."""
+
+DOUBTS = {
+    "busy-at-the-second": "create_only",
+    "busy-at-an-overwrite": "no_overwrite",
+    "drops-an-overwrite": "no_overwrite",
+    "busy-at-a-delete": "no_delete",
+    "drops-a-delete": "no_delete",
+    "busy-when-slow": "whole_or_nothing",
+    "drops-when-slow": "whole_or_nothing",
+    "busy-at-a-lie": "checks_digest",
+}
+"""What a server can do that looks like a capability and shows nothing of it."""
+
+FORBIDS = ("forbids-the-second", "conflict-at-the-second", "forbids-an-overwrite")
+"""Other words for a refusal that real servers use."""
+
+_TO_THE_SECOND = {
+    "busy-at-the-second": 503, "forbids-the-second": 403, "conflict-at-the-second": 409,
+}  # fmt: skip
+_TO_AN_OVERWRITE = {
+    "busy-at-an-overwrite": 503, "forbids-an-overwrite": 403, "conflict-at-the-second": 409,
+    "overwrites-later": 200, "drops-an-overwrite": 0,
+}  # fmt: skip
+_TO_A_DELETE = {
+    "deletes": 204, "deletes-behind-a-cache": 204, "deletes-later": 202,
+    "busy-at-a-delete": 503, "drops-a-delete": 0,
+}  # fmt: skip
+_REPLACES = frozenset({"overwrites", "overwrites-behind-a-cache", "overwrites-and-denies-it"})
+_REMOVES = frozenset({"deletes", "deletes-behind-a-cache", "deletes-and-denies-it"})
+_CACHES = frozenset({
+    "overwrites-behind-a-cache", "overwrites-and-denies-it",
+    "deletes-behind-a-cache", "deletes-and-denies-it",
+})  # fmt: skip
+_SLOW_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -61,6 +103,7 @@ class Behaviour:
     asked: list[Asked] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     newest: str = ""
+    cached: dict[str, bytes | None] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -77,11 +120,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_response(self, code: int, message: str | None = None) -> None:
         self.send_response_only(code, message)
-        if "no-date" not in self.behaviour.faults:
-            self.send_header("Date", formatdate(usegmt=True))
+        date = formatdate(usegmt=True)
+        if self._has("date-beyond-all"):
+            date = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
+        if not self._has("no-date"):
+            self.send_header("Date", date)
 
     def _has(self, fault: str) -> bool:
         return fault in self.behaviour.faults
+
+    def _has_any(self, faults: frozenset[str]) -> bool:
+        return bool(faults & self.behaviour.faults)
+
+    def _told(self, table: dict[str, int], usual: int) -> int:
+        return next((table[one] for one in table if self._has(one)), usual)
 
     def _begin(self) -> bool:
         """Note the request, and return whether it was answered with what was told before."""
@@ -97,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _finish(
         self, status: int, fields: dict[str, str] | None = None, data: bytes = b"", size: int = -1
     ) -> None:
+        if status == 0:
+            self.close_connection = True
+            return
         self.send_response(status)
         for name, value in (fields or {}).items():
             self.send_header(name, value)
@@ -113,8 +168,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self._begin():
             return
         size = int(self.headers["Content-Length"])
-        data = self.rfile.read(size)
-        self.behaviour.asked[-1].body = data
+        asked = self.behaviour.asked[-1]
+        data = self._received(size)
+        if data is None:
+            self._finish(503 if self._has("busy-when-slow") else 0)
+            self.close_connection = True
+            return
+        asked.body = data
         behaviour, name = self.behaviour, self._name
         claimed = self.headers.get("Content-Digest", "")
         behaviour.newest = claimed
@@ -125,9 +185,29 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if claimed != _digest(data) and not self._takes_any():
-            self._finish(422)
+            self._finish(503 if self._has("busy-at-a-lie") else 422)
             return
         self._store(name, data, claimed)
+
+    def _received(self, size: int) -> bytes | None:
+        """Return the body, as far as it came; None where it is not waited for."""
+        data, is_new = b"", self._name not in self.behaviour.objects
+        if self._has_any(frozenset({"busy-when-slow", "drops-when-slow"})):
+            self.connection.settimeout(_SLOW_SECONDS)
+        while len(data) < size:
+            try:
+                piece = self.rfile.read1(size - len(data))
+            except TimeoutError:
+                return None
+            if not piece:
+                break
+            data += piece
+            if is_new and self._has("publishes-as-it-comes"):
+                self.behaviour.objects[self._name] = data
+                self.behaviour.claimed[self._name] = self.headers["Content-Digest"]
+        if is_new and self._has("publishes-as-it-comes") and len(data) == size:
+            del self.behaviour.objects[self._name]
+        return data
 
     def _takes_any(self) -> bool:
         return self._has("takes-any-digest") or self._has("reports-what-was-claimed")
@@ -135,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _store(self, name: str, data: bytes, claimed: str) -> None:
         behaviour = self.behaviour
         is_conditional = self.headers.get("If-None-Match") == "*"
-        replaces = self._has("ignores-condition") if is_conditional else self._has("overwrites")
+        replaces = self._has("ignores-condition") if is_conditional else self._has_any(_REPLACES)
         if self._has("two-winners"):
             is_taken = name in behaviour.objects
             time.sleep(0.3)
@@ -148,8 +228,11 @@ class _Handler(BaseHTTPRequestHandler):
             if not is_taken or replaces:
                 behaviour.objects[name] = data
                 behaviour.claimed[name] = claimed
-        is_told_created = not is_taken or replaces or self._has("says-created")
-        self._finish(201 if is_told_created else 412)
+        replaces = replaces and not self._has("overwrites-and-denies-it")
+        if not is_taken or replaces or self._has("says-created"):
+            self._finish(201)
+            return
+        self._finish(self._told(_TO_THE_SECOND if is_conditional else _TO_AN_OVERWRITE, 412))
 
     def do_GET(self) -> None:
         if self._begin():
@@ -158,6 +241,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._list()
             return
         data = self.behaviour.objects.get(self._name)
+        if self._has_any(_CACHES):
+            data = self.behaviour.cached.setdefault(self._name, data)
         if data is None:
             self._finish(404)
             return
@@ -190,9 +275,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         if self._begin():
             return
-        if self._has("deletes"):
+        if self._has_any(_REMOVES):
             self.behaviour.objects.pop(self._name, None)
-        self._finish(204 if self._has("deletes") else 405)
+        self._finish(self._told(_TO_A_DELETE, 405))
 
     def _list(self) -> None:
         after = self.path.partition("?after=")[2]

@@ -27,7 +27,7 @@ from durarepo.store.https import HttpsRemote
 from durarepo.store.remoteurl import HttpsUrl
 from durarepo.store.retrying import Patience
 from durarepo.store.tls import verifying_context
-from durarepo.store.transport import Pace, Transport
+from durarepo.store.transport import Pace, Transport, Waits
 from tests.architecture.sources import TOP
 from tests.doubles.pki import Authority
 
@@ -72,7 +72,7 @@ class Server:
 
     def transport(
         self, scope: str, *, token: Secret | None = None, pace: Pace | None = None,
-        waits: QuickWaits | None = None, host: str = "localhost", ca: bytes | None = None,
+        waits: Waits | None = None, host: str = "localhost", ca: bytes | None = None,
     ) -> Transport:  # fmt: skip
         """Return a transport to one base."""
         return Transport(
@@ -227,16 +227,16 @@ def nginx_server(folder: Path) -> Iterator[Server]:
     issued = authority.issue(folder / "pki")
     secret, _ = make_token("s0", Right.PUT)
     token = parse_credentials(b"bearer " + secret.reveal())
-    port = free_port()
-    conf = NGINX_CONF.format(
-        folder=folder, port=port, certificate=issued.certificate, key=issued.key,
-        token=secret.reveal().decode(),
-    )  # fmt: skip
-    if os.geteuid() == 0:
-        conf = "user root;\n" + conf
-    (folder / "nginx.conf").write_text(conf)
-    place = ["-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "start.log")]
-    process = subprocess.Popen([str(NGINX), *place], stderr=subprocess.DEVNULL)
+    secret_text = secret.reveal().decode()
+    for left in reversed(range(_PORTS)):
+        port = free_port()
+        conf = NGINX_CONF.format(
+            folder=folder, port=port, certificate=issued.certificate, key=issued.key,
+            token=secret_text,
+        )  # fmt: skip
+        process = _start_nginx(folder, conf)
+        if left == 0 or _listens(port, process):
+            break
     try:
         wait_for(port, process)
         yield Server(
@@ -245,6 +245,26 @@ def nginx_server(folder: Path) -> Iterator[Server]:
         )  # fmt: skip
     finally:
         end(process)
+
+
+_PORTS = 5
+"""So many ports are tried: between choosing one and listening another program may take it."""
+
+
+def _start_nginx(folder: Path, conf: str) -> subprocess.Popen[bytes]:
+    if os.geteuid() == 0:
+        conf = "user root;\n" + conf
+    (folder / "nginx.conf").write_text(conf)
+    place = ["-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "start.log")]
+    return subprocess.Popen([str(NGINX), *place], stderr=subprocess.DEVNULL)
+
+
+def _listens(port: int, process: subprocess.Popen[bytes]) -> bool:
+    try:
+        wait_for(port, process)
+    except AssertionError:
+        return False
+    return True
 
 
 def free_port() -> int:
