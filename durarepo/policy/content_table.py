@@ -498,7 +498,7 @@ _TOKENS = (
     _token(
         "jwt",
         "eyJ",
-        r"[A-Za-z0-9_-]{10,4000}+\.eyJ[A-Za-z0-9_-]{10,4000}+\.[A-Za-z0-9_-]{20,700}",
+        r"[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{20,700}",
         "a signed JSON Web Token",
         check=Check.RANDOM,
         probe=r"\.eyJ[A-Za-z0-9_-]{10}",

@@ -7,15 +7,18 @@ Source: spec/format.md 8, spec/ingest.md 4. Start at `is_sealed_to_others`.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from durarepo.core.errors import PUT_BACK, IntegrityError, KeyMaterialError, TrustError
 from durarepo.core.limits import SLOT_ATTEMPTS
 from durarepo.core.secret import Secret
 from durarepo.crypto import primitives
-from durarepo.format.manifest import Pin
 from durarepo.ingest import VerifiedRegistry, open_registry
 from durarepo.repository.repository import Repository, about_object, registry_slot
 from durarepo.store.port import ObjectStore
+
+if TYPE_CHECKING:  # `log` does without it
+    from durarepo.format.manifest import Pin
 
 _HINT = "use a computer whose identity is a recipient of it; those of now: durarepo registry show"
 
@@ -45,7 +48,7 @@ def is_sealed_to_others(repository: Repository, sequence: int, identity: Secret)
     return False
 
 
-def check_recipient(repository: Repository, pins: Iterable[Pin], identity: Secret) -> None:
+def check_recipient(repository: Repository, pins: "Iterable[Pin]", identity: Secret) -> None:
     """Refuse packs that were sealed without this identity.
 
     Raises:
