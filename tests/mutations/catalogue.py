@@ -1389,15 +1389,6 @@ MUTATIONS = (
         tests=("tests/unit/store/test_https.py::test_a_server_that_drips_for_ever_is_given_up",),
     ),
     Mutation(
-        id="dripping-head-waited-for",
-        rows=("A4f",),
-        breaks="a server that drips its head holds the client without end",
-        file="durarepo/store/transport.py",
-        old="        self.fp = io.BufferedReader(_WatchedReads(raw, _RUNNING.get()))",
-        new="        self.fp = io.BufferedReader(raw)",
-        tests=("tests/unit/store/test_https.py::test_a_server_that_drips_for_ever_is_given_up",),
-    ),
-    Mutation(
         id="password-in-a-url",
         rows=("A4d",),
         breaks="a URL with a password gets into stream.toml, and with it into manifests",
