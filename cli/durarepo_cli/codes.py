@@ -106,7 +106,7 @@ PAGES = {
     ),
     "config.remote-url": Page(
         "that is no URL of a remote",
-        "another scheme, a user or password in it, or an odd path",
+        "another scheme, a user or password in it, an odd path, or a folder of the stream itself",
         "write https://HOST/PATH/ or file:///DIR",
     ),
     "config.revoke": Page(

@@ -7,9 +7,10 @@ back. Source: spec/mirror.md 2 and 6, spec/cli.md 3. Start at `open_remote`.
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from durarepo.core.errors import ConfigurationError, StoreError
+from durarepo.core.errors import ConfigurationError, KeyMaterialError, StoreError
 from durarepo.local.configuration import RemoteConfig
 from durarepo.local.secretfiles import read_secret
 from durarepo.store.atomic import make_folder, read_small, replace_small, shown
@@ -24,6 +25,8 @@ from durarepo.store.tls import CA_MAX_BYTES, verifying_context
 from durarepo.store.transport import Transport, Waits
 
 _NOTES_MAX_BYTES = 1024 * 1024
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999: no note has a later time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +61,37 @@ def open_remote(
         waits=waits,
         authorization=None
         if config.credentials is None
-        else parse_credentials(read_secret(config.credentials)),
+        else parse_credentials(_read_credentials(config.credentials)),
     )
     return HttpsRemote(
         transport,
         patience=Patience(waits=waits),
         trusts_digest=known is not None and known.reports_digest is Can.YES,
     )
+
+
+def check_apart(config: RemoteConfig, own: Iterable[bytes]) -> None:
+    """Refuse a folder as a remote that lies in, is or contains a folder of this stream.
+
+    Args:
+        config: its table; a server passes.
+        own: repository, keys, state and roots; they need not exist.
+
+    Raises:
+        ConfigurationError: ``remote-url``.
+    """
+    url = parse_remote_url(config.url)
+    if not isinstance(url, FolderUrl):
+        return
+    place = os.path.join(os.path.realpath(url.path), b"")
+    for path in own:
+        other = os.path.join(os.path.realpath(path), b"")
+        if place.startswith(other) or other.startswith(place):
+            raise ConfigurationError(
+                "remote-url",
+                f"the folder of the remote lies in, is or contains {shown(path)}",
+                hint="name a folder apart from the roots, the repository, its state and its keys",
+            )
 
 
 def check_remote(config: RemoteConfig, *, waits: Waits) -> Capabilities:
@@ -91,7 +118,9 @@ class RemoteNotes:
     def of(self, config: RemoteConfig) -> Checked | None:
         """Return what was found of a remote at its present URL, or None where nothing is known."""
         match self._read().get(config.name):
-            case {"url": config.url, "at": int() as at, "found": dict() as found}:
+            case {"url": config.url, "at": int() as at, "found": dict() as found} if (
+                0 <= at <= _LAST_SECOND
+            ):
                 return Checked(at=at, capabilities=Capabilities.of_record(_texts(found)))
             case _:
                 return None
@@ -118,6 +147,17 @@ class RemoteNotes:
 
 def _texts(record: dict[object, object]) -> dict[str, str]:
     return {str(name): word for name, word in record.items() if isinstance(word, str)}
+
+
+def _read_credentials(path: bytes) -> bytes:
+    try:
+        return read_secret(path)
+    except KeyMaterialError as error:
+        if error.code in {"keys.mode", "keys.acl"}:
+            error.hint = "let nobody else read the file; if others could, have a new token made"
+        elif error.code == "keys.missing":
+            error.hint = "put the credentials file of the remote there, or correct 'credentials'"
+        raise
 
 
 def _read_ca(path: bytes) -> bytes:

@@ -52,7 +52,7 @@ def serve(
     access = read_tokens(settings)
     context = server_context(settings)
     make_folder(settings.folder)
-    lock = RunLock(os.path.join(settings.folder, b"lock"), now=datetime.fromtimestamp(now(), UTC))
+    lock = RunLock(os.path.join(settings.folder, b".lock"), now=datetime.fromtimestamp(now(), UTC))
     with lock, _listening(settings) as listener:
         shelves = open_shelves(settings.folder, access.scopes, quota_bytes=settings.quota_bytes)
         for shelf in shelves.values():

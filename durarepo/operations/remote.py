@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from durarepo.core.errors import SelectionError
 from durarepo.local.configuration import RemoteConfig
-from durarepo.local.remotes import Checked, RemoteNotes, check_remote
+from durarepo.local.remotes import Checked, RemoteNotes, check_apart, check_remote
 from durarepo.repository.repository import Repository
 from durarepo.store.transport import Waits
 
@@ -53,6 +53,9 @@ def check_one(repository: Repository, name: str, *, waits: Waits, now: int) -> R
             f"there is no remote {name[:80]!a}",
             hint=f"known are: {known}" if known else "add a [[remote]] table to stream.toml",
         )
+    places, roots = repository.places, repository.configuration.roots
+    own = [places.repository, places.keys, places.state, *(root.path for root in roots)]
+    check_apart(config, own)
     checked = Checked(at=now, capabilities=check_remote(config, waits=waits))
     RemoteNotes(repository.places.state).note(config, checked)
     return RemoteStanding(config=config, checked=checked)

@@ -519,7 +519,7 @@ def test_told_to_end_it_finishes_what_has_begun_and_gives_the_lock_back(tmp_path
 
         assert server.process.wait(30) == 0
     assert base.file(NAME).read_bytes() == DATA
-    assert (tmp_path / "objects" / "lock").read_bytes().strip() == b"{}"
+    assert (tmp_path / "objects" / ".lock").read_bytes().strip() == b"{}"
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from durarepo.core.errors import ConfigurationError, KeyMaterialError, RemoteError
 from durarepo.core.names import ObjectName
 from durarepo.local.configuration import RemoteConfig, parse_configuration
-from durarepo.local.remotes import Checked, RemoteNotes, check_remote, open_remote
+from durarepo.local.remotes import Checked, RemoteNotes, check_apart, check_remote, open_remote
 from durarepo.store.capabilities import Can, Capabilities
 from durarepo.store.folder import FolderRemote
 from tests.doubles.bad_server import bad_server
@@ -114,6 +114,30 @@ def test_a_check_finds_the_same_through_the_configuration(tmp_path: Path) -> Non
     assert found.lists is Can.NO
     assert found.create_only is Can.YES
     assert folder.no_delete is Can.NO
+
+
+@pytest.mark.parametrize("place", ["own", "own/objects", "link", "link/keys", ""])
+def test_a_folder_of_the_stream_is_no_remote(tmp_path: Path, place: str) -> None:
+    """Probes would be written among the objects, the keys or the files, and stay there."""
+    (tmp_path / "own/objects").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    own = [bytes(tmp_path / "own")]
+
+    with pytest.raises(ConfigurationError) as caught:
+        check_apart(RemoteConfig(name="disk", url=f"file://{tmp_path}/{place}"), own)
+    check_apart(RemoteConfig(name="disk", url=f"file://{tmp_path}/owner"), own)
+
+    assert caught.value.code == "config.remote-url"
+
+
+@pytest.mark.parametrize("at", [-1, 10**18])
+def test_a_note_of_no_time_is_as_none(tmp_path: Path, at: int) -> None:
+    """It would be shown as checked at no time."""
+    notes = RemoteNotes(bytes(tmp_path))
+    config = RemoteConfig(name="one", url="u")
+    notes.note(config, Checked(at=at, capabilities=Capabilities()))
+
+    assert notes.of(config) is None
 
 
 def test_a_note_is_believed_for_its_url_only(tmp_path: Path) -> None:
