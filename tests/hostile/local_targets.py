@@ -12,10 +12,12 @@ from durarepo.core.names import Digest, ObjectName, Sequence, SignerId
 from durarepo.format.keytext import encode_key, parse_key
 from durarepo.local.audit import AuditLog
 from durarepo.local.checked import CheckedPacks
-from durarepo.local.configuration import parse_configuration
+from durarepo.local.configuration import RemoteConfig, parse_configuration
 from durarepo.local.journal import Journal
+from durarepo.local.lastrun import LastRun
 from durarepo.local.lastverify import LastVerify, Outcome, PackFinding
 from durarepo.local.lock import RunLock, read_holder
+from durarepo.local.remotes import Checked, RemoteNotes
 from durarepo.local.secretfiles import read_secret
 from durarepo.local.statefiles import (
     HighWater,
@@ -33,6 +35,7 @@ from durarepo.repository.tally import Notes, decode_notes
 from durarepo.source.mounts import MountTable, parse_mountinfo
 from durarepo.source.sqlitestate import is_sidecar, is_sqlite
 from durarepo.store.atomic import HeldLock
+from durarepo.store.capabilities import Can, Capabilities
 from tests.hostile.target import LawError, Target, damage_is_value_error
 
 _NOW = datetime.fromtimestamp(1_800_000_000, UTC)
@@ -49,7 +52,9 @@ _MOUNTS = (
     b"30 22 0:25 / /mnt/a\\040b rw - tmpfs tmpfs rw,size=1k\n"
 )
 _FILES = ("high-water.json", "head.json", "runs.jsonl", "checked.json", "verified.json",
-          "audit.jsonl", "current", "lock", "made.jsonl", "naming.key")  # fmt: skip
+          "audit.jsonl", "current", "lock", "made.jsonl", "naming.key", "remotes.json",
+          "failed.json")  # fmt: skip
+_REMOTE = RemoteConfig(name="r", url="file:///mnt/")
 
 
 def local_targets(folder: Path) -> list[Target]:
@@ -129,6 +134,8 @@ def _files(folder: Path) -> list[Target]:
         "current": (Journal(base).load, "journal"),
         "lock": (lambda: _holder(folder / "lock"), "lock"),
         "made.jsonl": (work._named, "work"),
+        "failed.json": (LastRun(base).failure, "lastrun"),
+        "remotes.json": (lambda: RemoteNotes(base).of(_REMOTE), "remotes"),
         "naming.key": (
             lambda: parse_key("naming", read_secret(base + b"/naming.key")), "secretfiles",
         ),
@@ -181,6 +188,8 @@ def _state_files(folder: Path) -> dict[str, bytes]:
     (folder / "made.jsonl").write_bytes(
         b'{"made":"/tmp/x","boot":"b","device":1,"inode":2}\n{"gone":"/tmp/x"}\n'
     )
+    LastRun(base).note_failure("store.full", at=5)
+    RemoteNotes(base).note(_REMOTE, Checked(at=5, capabilities=Capabilities(range=Can.YES)))
     key = folder / "naming.key"
     key.write_text(encode_key("naming", bytes(32)))
     key.chmod(0o600)

@@ -37,6 +37,7 @@ from durarepo.format.tree import (
     parse_entry,
     parse_list_chunk,
     parse_tree,
+    read_entry,
 )
 from durarepo.format.usual import read_usual
 from tests.hostile.local_targets import local_targets
@@ -62,6 +63,7 @@ NAMES = (
     "parse_configuration", "parse_ignore", "parse_mountinfo", "is_sqlite", "decode_notes",
     "decode_owners", "parse_until", "high-water.json", "head.json", "runs.jsonl", "checked.json",
     "verified.json", "audit.jsonl", "current", "lock", "made.jsonl", "naming.key",
+    "remotes.json", "failed.json",
 )  # fmt: skip
 """The names of all targets in their order; those of the encoding come first."""
 ENCODED_NAMES = NAMES[:11]
@@ -135,7 +137,7 @@ def _encoded(stream: mini.Repository) -> list[Target]:
         _target("peek_owner", peek_owner, (registry,), "registry:peek_owner"),
         _target("parse_card", both_ways(keytext.parse_card, keytext.encode_card), (card,),
                 "keytext:parse_card"),
-        _target("read_usual", _read_usual, usual, "usual:read_usual"),
+        _target("read_usual", _read_usual, usual, "usual:read_usual", "tree:read_entry"),
     ]  # fmt: skip
 
 
@@ -176,7 +178,7 @@ def _read_usual(data: bytes) -> object:
         ruled = parse_entry(value), end
     except IntegrityError as error:
         raise LawError("the fast reader takes what the other refuses") from error
-    if found != ruled:
+    if found != ruled or (found[1] == len(data) and read_entry(data) != found[0]):
         raise LawError("the two readers of an entry differ")
     return found
 

@@ -34,7 +34,7 @@ CPU_SECONDS = 600
 """So long may all parsers together take for one input; a loop without end takes longer."""
 FORGIVING = {
     "checked.json", "current", "verified.json", "lock", "made.jsonl", "parse_ignore",
-    "parse_mountinfo", "is_sqlite",
+    "parse_mountinfo", "is_sqlite", "remotes.json", "failed.json",
 }  # fmt: skip
 """Damage counts as nothing here, and is never an error."""
 
