@@ -19,7 +19,7 @@ from typing import NoReturn
 import click
 
 from durarepo import __version__
-from durarepo.core.errors import ConfigurationError, DurarepoError
+from durarepo.core.errors import ConfigurationError, DurarepoError, StoreError
 from durarepo.mirror.access import Right, make_token
 from durarepo.mirror.settings import SETTINGS_MAX_BYTES, MirrorSettings, parse_settings
 from durarepo.store.atomic import read_small, shown
@@ -123,8 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(ConfigurationError("usage", error.format_message(), hint="call it with -h"))
     except DurarepoError as error:
         return _failed(error)
+    except OSError as error:
+        return _unheard(error)
     except TerminatedError:
-        return 0
+        pass
     except (KeyboardInterrupt, click.Abort):
         return 130
     return 0
@@ -152,6 +154,20 @@ def _say(line: Mapping[str, object]) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
+
+
+def _unheard(error: OSError) -> int:
+    """Tell that standard output takes nothing, and leave nothing there for Python to flush."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    return _failed(
+        StoreError(
+            "output",
+            f"standard output cannot take the result: {error.strerror}",
+            hint="give it a standard output that can be written",
+        )
+    )
 
 
 def _failed(error: DurarepoError) -> int:

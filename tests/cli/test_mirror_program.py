@@ -36,6 +36,21 @@ def test_a_token_comes_with_its_line_and_is_new_each_time() -> None:
     assert first.stdout != second.stdout
 
 
+def test_a_full_standard_output_is_told_without_a_traceback() -> None:
+    """A token that nobody got must not look like one that was made."""
+    environment = {"PYTHONPATH": f"{TOP}:{TOP / 'cli'}", "PATH": os.environ["PATH"]}
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-W", "error", "-c", _CODE, "token", "--scope", "notes"],
+            env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            timeout=60,
+        )  # fmt: skip
+
+    assert ran.returncode not in {0, 1}
+    assert "[store.output]" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 @pytest.mark.parametrize("scope", ["", "A", "../x", "-", "a b"])
 def test_a_scope_that_cannot_be_is_refused(scope: str) -> None:
     """It becomes the name of a folder and a part of a URL."""
