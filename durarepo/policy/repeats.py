@@ -8,7 +8,6 @@ Source: spec/exclusion.md 5. Start at `repeated`.
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import quote_from_bytes
 
 from durarepo.policy.contentrules import Span
 from durarepo.policy.leaves import unescaped
@@ -63,7 +62,17 @@ def _spellings(value: bytes) -> Iterator[bytes]:
         if is_telling(one):
             escaped = one.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
             yield from (one, escaped, escaped.replace(b"/", b"\\/"))
-            yield from (quote_from_bytes(one, safe=kept).encode("ascii") for kept in ("", "/"))
+            yield from (_quoted(one, kept) for kept in (_UNRESERVED, _UNRESERVED | {0x2F}))
+
+
+_UNRESERVED = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986, 2.3
+)
+
+
+def _quoted(value: bytes, kept: frozenset[int]) -> bytes:
+    """Return bytes as they stand in a URL."""
+    return b"".join(bytes([one]) if one in kept else b"%%%02X" % one for one in value)
 
 
 def _places(data: bytes, value: bytes) -> Iterator[int]:
