@@ -228,15 +228,17 @@ def nginx_server(folder: Path) -> Iterator[Server]:
     secret, _ = make_token("s0", Right.PUT)
     token = parse_credentials(b"bearer " + secret.reveal())
     secret_text = secret.reveal().decode()
-    for left in reversed(range(_PORTS)):
+    for _ in range(_PORTS):
         port = free_port()
         conf = NGINX_CONF.format(
             folder=folder, port=port, certificate=issued.certificate, key=issued.key,
             token=secret_text,
         )  # fmt: skip
         process = _start_nginx(folder, conf)
-        if left == 0 or _listens(port, process):
+        if _listens(port, process):
             break
+    else:
+        pytest.fail("nginx does not start")
     try:
         wait_for(port, process)
         yield Server(
