@@ -128,7 +128,8 @@ def _is_spoken(value: bytes) -> bool:
     numbers = sum(one.isdigit() and len(one) <= _NUMBER_MOST for one in words)
     if len(words) < _MANY_WORDS:
         return False
-    return spoken >= len(words) - 1 or (spoken >= _MANY_WORDS and spoken + numbers == len(words))
+    is_mixed = spoken >= _MANY_WORDS and spoken + numbers == len(words)
+    return bool(spoken >= len(words) - 1 or is_mixed)
 
 
 # --- names ---
