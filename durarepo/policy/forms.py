@@ -39,6 +39,8 @@ class Form:
 
     syntax: Syntax
     profile: Profile = Profile.NONE
+    is_shell: bool = False
+    """Whether a shell reads its lines, where a parenthesis outside quotes is no text."""
 
     @property
     def is_configuration(self) -> bool:
@@ -50,7 +52,8 @@ _SYNTAX_BY_SUFFIX = {
     Syntax.JSON: ("json", "json5", "jsonc", "tfstate", "har", "ipynb", "webmanifest"),
     Syntax.LINES: (
         *("yaml", "yml", "ini", "cfg", "conf", "cnf", "properties", "tfvars", "config", "prefs"),
-        *("example", "sample", "template", "tmpl", "tpl", "dist", "default", "defaults", "env"),
+        *("example", "sample", "template", "tmpl", "tpl", "dist", "default", "defaults"),
+        *("service", "timer", "socket", "desktop", "tf", "hcl"),
     ),
     Syntax.TOML: ("toml",),
     Syntax.XML: ("xml", "plist", "pom", "csproj", "props"),
@@ -96,6 +99,22 @@ _TEXT_NAMES = (
 )
 
 
+_SHELL_NAMES = frozenset(
+    {".profile", ".zprofile", ".xprofile", ".bash_profile", ".bash_login", ".bash_logout"}
+    | {".bash_aliases", ".bash_functions", ".bash_exports", ".bash_env", ".aliases", ".functions"}
+    | {".exports", ".zshenv", ".zlogin", ".zlogout", ".login", ".logout", ".xsession", ".envrc"}
+    | {".bashrc", ".zshrc", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".shrc", ".ashrc", ".xinitrc"}
+    | {".xsessionrc", ".xserverrc", "bash.bashrc", "bashrc", "zshrc", "zshenv", "zprofile"}
+    | {"crontab", "makefile", "gnumakefile", "dockerfile", "containerfile"}
+)
+"""Read by a shell, or handed to one line by line."""
+
+_SHELL_SUFFIXES = frozenset({"fish", "env", "mk", "crontab", "dockerfile"})
+_LINE_NAMES = frozenset({"caddyfile", "procfile"})
+_LINE_FOLDERS = frozenset({".config", "etc"})
+_FOLDER_NAMES = frozenset({"config", "settings", "credentials", "auth", "secrets", "token"})
+"""Settings without a suffix, where they lie in a folder of settings."""
+
 _NAMED = Tails(
     [(pattern, Profile.STORE) for pattern in _STORES]
     + [(pattern, Profile.LOGIN) for pattern in _LOGINS]
@@ -119,7 +138,19 @@ def form_of(path: bytes) -> Form:
             return Form(syntax=Syntax.TEXT)
         if profile is not None:
             return Form(syntax=_syntax_of(name_text), profile=profile)
-    return _by_suffix(found)
+    form = _by_suffix(found)
+    if form.syntax is Syntax.OTHER and _is_settings(found, above):
+        return Form(syntax=Syntax.LINES)
+    return form
+
+
+def _is_settings(names: tuple[str, ...], above: tuple[str, ...]) -> bool:
+    """Return whether a name without a suffix is that of settings in a folder of settings."""
+    return any(map(_may_be_settings, names)) and not _LINE_FOLDERS.isdisjoint(above[-3:])
+
+
+def _may_be_settings(name: str) -> bool:
+    return name in _FOLDER_NAMES or (name.endswith("rc") and "." not in name)
 
 
 @lru_cache(16)
@@ -131,19 +162,29 @@ def _parts_of(folder: bytes) -> tuple[str, ...]:
 def _of_name(name: bytes) -> Form | tuple[str, ...]:
     """Return the form that a name alone tells, or its readings where the path matters."""
     names = undecorated(folded(text_of(name)))
-    if any(_NAMED.candidates(one) for one in names):
+    if any(_NAMED.candidates(one) or _may_be_settings(one) for one in names):
         return names
     return _by_suffix(names)
 
 
 def _by_suffix(names: tuple[str, ...]) -> Form:
     for one in names:
+        if _is_shell(one):
+            return Form(syntax=Syntax.LINES, is_shell=True)
+        if one in _LINE_NAMES:
+            return Form(syntax=Syntax.LINES)
         syntax = _BY_SUFFIX.get(one.rpartition(".")[2]) if "." in one[1:] else None
         if syntax is not None:
             return Form(syntax=syntax)
         if one.startswith(".") and one.endswith("rc"):
             return Form(syntax=Syntax.LINES)
     return Form(syntax=Syntax.OTHER)
+
+
+def _is_shell(name: str) -> bool:
+    if name in _SHELL_NAMES or name.startswith(("dockerfile.", "containerfile.")):
+        return True
+    return "." in name and name.rpartition(".")[2] in _SHELL_SUFFIXES
 
 
 def _syntax_of(path: str) -> Syntax:

@@ -41,6 +41,13 @@ _QUOTED = re.compile(
 _ITEM = re.compile(rb"(?P<indent>[ \t]*+)(?:- +)*+(?P<value>[^\r\n]+)")
 _SECTION = re.compile(rb"[ \t]*+\[++(?P<name>[^\]\r\n]*+)\]++[ \t]*+(?P<rest>[^\r\n]*)")
 _WORD = re.compile(rb'"[^"]*"|[^\s."]+')
+_WHOLE = re.compile(
+    rb'(?P<held>"(?:[^"\\]|\\.)*+"'
+    rb"|'(?:[^']|'')*+')(?=[ \t,]*+(?:[#;]|\Z))",
+    re.DOTALL,
+)
+"""A value in quotes, and nothing but a comment behind it."""
+
 _BLOCK = re.compile(rb"[|>][0-9+-]{0,2}[ \t]*(?:#.*)?\Z")
 _MARKS = re.compile(rb"(?:(?:&[^\s]*|!!?(?:str|binary)?|!<[^\s]*)(?:[ \t]+|\Z))+")
 """Anchors, and the tags that change nothing."""
@@ -283,9 +290,12 @@ def _option_in(value: bytes) -> bytes:
 
 def _unquoted(value: bytes, start: int) -> tuple[int, int]:
     """Return where a value stands within its quotes, or before a comment and a last comma."""
+    whole = _WHOLE.match(value)
+    if whole is not None:
+        return start + 1, start + whole.end("held") - 1
     quote = value[:1]
     if quote in (b'"', b"'") and value.find(quote, 1) > 0:
         return start + 1, start + value.rfind(quote)
-    ends = [end for mark in (b" #", b"\t#") if (end := value.find(mark)) >= 0]
+    ends = [end for mark in (b" #", b"\t#", b" ;", b"\t;") if (end := value.find(mark)) >= 0]
     held = value[: min(ends, default=len(value))].rstrip(b" \t,")
     return start, start + len(held)

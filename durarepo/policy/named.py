@@ -15,6 +15,7 @@ from durarepo.policy.values import (
     is_assigned_secret,
     is_drawn,
     is_set,
+    is_spaced_password,
     says_secret,
 )
 
@@ -81,7 +82,7 @@ def _is_login(name: bytes, above: tuple[bytes, ...], value: bytes) -> bool:
     if not is_set(value):
         return False
     if says_secret(name) or name.rpartition(b":")[2].lower() in _AUTH_NAMES:
-        return b" " not in value or is_drawn(value)
+        return b" " not in value or is_drawn(value) or is_spaced_password(value)
     return _is_around_login(above) and is_assigned_secret(value)
 
 

@@ -33,6 +33,7 @@ from durarepo.policy.named import (
 from durarepo.policy.repeats import RepeatsError, repeated
 from durarepo.policy.rules import Rule, Word
 from durarepo.policy.scanning import Engine, find_spans
+from durarepo.policy.shellleaves import shell_leaves
 from durarepo.policy.tokenleaves import Tokens, token_leaves
 from durarepo.policy.values import is_drawn, is_set
 
@@ -109,13 +110,14 @@ class Refusal:
     rule: str
 
 
-def marker(rule: str) -> bytes:
+def marker(rule: str, *, is_shell: bool = False) -> bytes:
     """Return what stands where a value stood.
 
     It is a plain value in JSON strings, YAML, TOML strings, INI, XML and URLs alike, and no
-    rule takes it for a secret.
+    rule takes it for a secret. To a shell a parenthesis is none, so there a dot stands for it.
     """
-    return b"withheld(" + rule.encode("ascii") + b")"
+    said = rule.encode("ascii")
+    return b"withheld." + said if is_shell else b"withheld(" + said + b")"
 
 
 def redact(
@@ -170,7 +172,7 @@ def _judged_wide(
 def _certain_form(data: bytes, form: Form) -> Form:
     """Return the form of a file; what is named like settings in lines can be JSON all the same."""
     if form.syntax is Syntax.LINES and data.lstrip()[:1] in (b"{", b"["):
-        as_json = replace(form, syntax=Syntax.JSON)
+        as_json = replace(form, syntax=Syntax.JSON, is_shell=False)
         return as_json if parse_document(data, Syntax.JSON) is not None else form
     return form
 
@@ -187,7 +189,7 @@ def _taken_out(
         if not spans:
             return Redacted(now, tuple(sorted(names.items()))) if names else None
         taken = {now[span.start : span.stop]: span.rule for span in spans}
-        now = _without(now, spans)
+        now = _without(now, spans, is_shell=form.is_shell)
         names.update(span.rule for span in spans)
     return Refusal(min(names))
 
@@ -271,7 +273,7 @@ def _named_spans(data: bytes, form: Form, *, is_last: bool) -> list[Span] | Refu
     # Of a large document no prose is taken for a setting: its tokens tell one from the other.
     is_large = form.syntax is Syntax.JSON and len(data) > JSON_MOST
     spans: list[Span] = []
-    for leaf in _leaves(data, form.syntax, least=values.least, only_comments=is_clear):
+    for leaf in _leaves(data, form, least=values.least, only_comments=is_clear):
         rule = values.rule_of(unescaped(leaf.name), leaf.above, _value_of(data, leaf))
         if rule is not None:
             if not leaf.is_plain:
@@ -295,7 +297,10 @@ def _stated_rule(document: Document, values: NamedValues) -> str | None:
     return None
 
 
-def _leaves(data: bytes, syntax: Syntax, *, least: int, only_comments: bool) -> Iterator[Leaf]:
+def _leaves(data: bytes, form: Form, *, least: int, only_comments: bool) -> Iterator[Leaf]:
+    syntax = form.syntax
+    if form.is_shell:
+        return shell_leaves(data)
     if only_comments:
         return comment_leaves(data) if syntax is Syntax.TOML else iter(())
     if syntax is Syntax.XML:
@@ -329,11 +334,11 @@ def _order(span: Span) -> tuple[int, int, bool, str]:
     return span.start, -span.stop, span.rule == RULE_ASSIGNED, span.rule
 
 
-def _without(data: bytes, spans: Sequence[Span]) -> bytes:
+def _without(data: bytes, spans: Sequence[Span], *, is_shell: bool = False) -> bytes:
     parts: list[bytes] = []
     at = 0
     for span in spans:
-        parts += (data[at : span.start], marker(span.rule))
+        parts += (data[at : span.start], marker(span.rule, is_shell=is_shell))
         at = span.stop
     return b"".join((*parts, data[at:]))
 

@@ -22,6 +22,8 @@ _REFERENCE = re.compile(
     rb"|\$ANSIBLE_VAULT|/[a-z._~]|\./|\.\./|~/|https?://[^@]*\Z|var\.|local\.|data\.|module\."
     rb"|\{cipher\}|vault\b)"
 )
+_BEHIND_SIGN = re.compile(rb"[$\[!/][A-Za-z0-9+]{14,80}={0,2}\Z")
+_SPACED = re.compile(rb"(?:[a-z]{4} ){3}[a-z]{4}\Z")
 _WORDS = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_.\[\]()-]*\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
@@ -58,7 +60,19 @@ def is_placeholder(value: bytes) -> bool:
 
 def is_reference(value: bytes) -> bool:
     """Return whether a value names where the secret is, or has been sealed, and is none itself."""
-    return _REFERENCE.match(value) is not None
+    return _REFERENCE.match(value) is not None and not _is_drawn_behind(value)
+
+
+def _is_drawn_behind(value: bytes) -> bool:
+    """Return whether a value only begins like a reference, and is letters and digits at random.
+
+    The name of a variable, a tag or a folder is of one case, or of words.
+    """
+    if _BEHIND_SIGN.match(value) is None:
+        return False
+    mixed = any(one.islower() for one in map(chr, value)), any(map(str.isupper, map(chr, value)))
+    digits = sum(map(str.isdigit, map(chr, value)))
+    return all(mixed) and digits > 1 and is_drawn(value, strict=True)
 
 
 def is_drawn(value: bytes, *, strict: bool = False) -> bool:
@@ -96,6 +110,11 @@ def is_set(value: bytes) -> bool:
     if len(text) < _DISTINCT_LEAST or is_reference(text) or is_placeholder(text):
         return False
     return text.lower() not in _SETTINGS
+
+
+def is_spaced_password(value: bytes) -> bool:
+    """Return whether a value is a password that a mail provider draws: four times four letters."""
+    return _SPACED.match(value) is not None
 
 
 def is_telling(value: bytes) -> bool:
