@@ -20,7 +20,7 @@ from durarepo.policy.rules_table import find_rule
 from durarepo.policy.scanner import open_engine
 from durarepo.source.pathjudge import PathJudge
 from durarepo.source.sqliteclean import clean, connect_memory
-from durarepo.source.sqlitestate import is_sqlite
+from durarepo.source.sqlitestate import is_sqlite, is_whole
 
 PathRule = Callable[[bytes, bytes, os.stat_result], str | None]
 """(folder, name, what the listing says) -> the rule that leaves it out."""
@@ -141,20 +141,25 @@ class ContentTest:
         return self._judge(path, data)
 
     def _judged_database(self, data: bytes, path: bytes) -> Judged:
+        """Judge a database; one that is damaged is kept as the bytes it is, and judged so."""
         raw = self.policy.judge(b"database", data)
         try:
             with closing(connect_memory(data)) as connection:
-                cleaned = clean(connection, os.path.basename(path), self.policy)
-                if cleaned.judged.decision is Decision.EXCLUDE:
-                    is_out = raw.decision is Decision.EXCLUDE
-                    return raw if is_out else cleaned.judged
-                if cleaned.judged.decision is Decision.INCLUDE:
-                    if raw.decision is Decision.INCLUDE:
-                        return cleaned.judged
-                    connection.execute("VACUUM")
-                again = self.policy.judge(b"database", connection.serialize())
+                if is_whole(connection, len(data)):
+                    return self._judged_whole(connection, path, raw)
         except sqlite3.Error:
-            return raw
+            pass
+        return raw
+
+    def _judged_whole(self, connection: sqlite3.Connection, path: bytes, raw: Judged) -> Judged:
+        cleaned = clean(connection, os.path.basename(path), self.policy)
+        if cleaned.judged.decision is Decision.EXCLUDE:
+            return raw if raw.decision is Decision.EXCLUDE else cleaned.judged
+        if cleaned.judged.decision is Decision.INCLUDE:
+            if raw.decision is Decision.INCLUDE:
+                return cleaned.judged
+            connection.execute("VACUUM")
+        again = self.policy.judge(b"database", connection.serialize())
         if again.decision is Decision.EXCLUDE:
             return again
         if cleaned.judged.decision is Decision.REDACT:

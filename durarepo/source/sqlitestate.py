@@ -377,15 +377,34 @@ def _check(copy: bytes, size: int) -> str | None:
     kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
     with closing(_connect(_uri(copy, "mode=ro&immutable=1"), 0)) as reader:
         try:
-            reader.execute("PRAGMA temp_store=MEMORY")
-            # What a schema may make SQLite evaluate is the database's owner's say, not ours.
-            reader.execute("PRAGMA trusted_schema=OFF")
-            reader.execute("PRAGMA ignore_check_constraints=ON")
-            _bound(reader, size)
-            found = reader.execute(f"PRAGMA {kind}_check(1)").fetchall()
+            return kind if _passes(reader, size, kind) else None
         except sqlite3.Error as error:
             return _UNCHECKED.get(_primary(error))
-    return kind if found == [("ok",)] else None
+
+
+def is_whole(copy: sqlite3.Connection, size: int) -> bool:
+    """Return whether a copy in memory would be captured as a database, and not kept as bytes.
+
+    Args:
+        copy: holds the bytes of the main file alone.
+        size: of that file in bytes.
+    """
+    try:
+        (pages,) = copy.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = copy.execute("PRAGMA page_size").fetchone()
+        kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
+        return size <= pages * page_bytes and _passes(copy, size, kind)
+    except sqlite3.Error as error:
+        return _primary(error) in _UNCHECKED
+
+
+def _passes(reader: sqlite3.Connection, size: int, kind: str) -> bool:
+    reader.execute("PRAGMA temp_store=MEMORY")
+    # What a schema may make SQLite evaluate is the database's owner's say, not ours.
+    reader.execute("PRAGMA trusted_schema=OFF")
+    reader.execute("PRAGMA ignore_check_constraints=ON")
+    _bound(reader, size)
+    return bool(reader.execute(f"PRAGMA {kind}_check(1)").fetchall() == [("ok",)])
 
 
 def _connect(uri: str, busy_seconds: float) -> sqlite3.Connection:

@@ -14,10 +14,11 @@ import pytest
 
 from durarepo.core.errors import KeyMaterialError
 from durarepo.core.progress import SilentProgress
+from durarepo.operations.exclude import judge_paths
 from durarepo.operations.verify_secrets import SecretsVerified, StoredSecret, verify_secrets
 from durarepo.policy import decide
 from durarepo.policy.decide import KEPT, ContentPolicy, Judged
-from durarepo.policy.rules import Stage
+from durarepo.policy.rules import Decision, Stage
 from durarepo.policy.scanning import CLEAN, Findings, Scan
 from durarepo.repository import exclusion
 from durarepo.source import sqliteclean
@@ -193,6 +194,27 @@ def test_a_file_too_large_for_memory_is_scanned_in_pieces(
     told = _by_path(stream, _look(stream))
 
     assert (told["large.log"].rule, told["large.log"].stage) == EXPECTED["large.log"]
+
+
+def test_a_damaged_database_is_judged_as_it_was_kept(stream: Stream) -> None:
+    """It is kept as bytes; that nobody can read it row by row is no secret (a false alarm)."""
+    path = stream.root / "work.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE notes (a TEXT UNIQUE, b TEXT)")
+        rows = [(f"k{number}", "plain note " * 9) for number in range(300)]
+        connection.executemany("INSERT INTO notes VALUES (?, ?)", rows)
+        connection.commit()
+    data = bytearray(path.read_bytes())
+    data[4096 * 3 : 4096 * 3 + 64] = bytes(range(64))
+    path.write_bytes(data)
+    (planned,) = judge_paths(bytes(stream.root), [bytes(path)])
+    stream.snapshot()
+
+    found = _look(stream)
+
+    assert planned.decision is Decision.INCLUDE
+    assert bytes(path) not in [one.path for one in found.found]
+    assert found.contents > 0
 
 
 def test_damage_is_counted_and_ends_nothing(stream: Stream) -> None:
