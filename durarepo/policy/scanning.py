@@ -134,12 +134,12 @@ class Scan:
             frozenset(self._bodies),
         )
 
-    def look_whole(self, data: bytes) -> Findings:
-        """Return what is found in a file that is in memory."""
+    def look_whole(self, data: bytes, *, seen: int | None, is_wide: bool) -> Findings:
+        """Return what is found in a file that is in memory; ``seen`` and ``is_wide`` say where."""
         self._look_at_start(data)
-        if self._engine.sees_wide(data):
+        if is_wide:
             self._look_wide_in_parts(data)
-        self._confirm_all(data, start=0, stop=len(data))
+        self._confirm_all(data, start=0, stop=len(data), seen=seen)
         return self._findings()
 
     def _look(self, *, is_last: bool) -> None:
@@ -152,7 +152,8 @@ class Scan:
         stop = len(window) if is_last else max(self._owned, len(window) - _OWN_BYTES)
         if self._engine.sees_wide(window):
             self._look_wide_in_parts(window)
-        self._confirm_all(window, start=self._owned, stop=stop)
+        seen = self._engine.seek(window, max(0, self._owned - CONTEXT_BYTES))
+        self._confirm_all(window, start=self._owned, stop=stop, seen=seen)
         keep = max(0, len(window) - OVERLAP_BYTES)
         self._base += keep
         self._tail = window[keep:]
@@ -167,8 +168,9 @@ class Scan:
             self._whole.add(rule.id)
             self._bodies.add(rule.id)
 
-    def _confirm_all(self, window: bytes, *, start: int, stop: int) -> None:
-        for at, end, candidates in _seen_blocks(self._engine, window, start=start, stop=stop):
+    def _confirm_all(self, window: bytes, *, start: int, stop: int, seen: int | None) -> None:
+        blocks = _seen_blocks(self._engine, window, start=start, stop=stop, seen=seen)
+        for at, end, candidates in blocks:
             if candidates:
                 reach = self._base + max(0, at - CONTEXT_BYTES), self._base + end + _AFTER_BYTES
                 self.seen.append(reach)
@@ -214,14 +216,15 @@ def shared_rules() -> ContentRules:
 
 
 def _seen_blocks(
-    engine: Engine, window: bytes, *, start: int, stop: int
+    engine: Engine, window: bytes, *, start: int, stop: int, seen: int | None
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
     """Yield the parts in which matches may begin, with the rules that may hold there.
 
     To confirm costs fifty times what the engine does, so it is asked where it sees something
-    first, and then which rules that is, for as little as a match there could span.
+    first, and then which rules that is, for as little as a match there could span. ``seen`` is
+    its first answer, sought from `CONTEXT_BYTES` before ``start``.
     """
-    at, seen = start, engine.seek(window, max(0, start - CONTEXT_BYTES))
+    at = start
     while seen is not None and at < stop:
         passed = (seen - at - _AFTER_BYTES) // _BLOCK_BYTES  # blocks that end too long before
         at += max(0, passed) * _BLOCK_BYTES
@@ -238,7 +241,8 @@ def find_spans(data: bytes, rules: ContentRules, engine: Engine) -> list[Span]:
     """Return where values stand that may be taken out, rule by rule only near its probes."""
     starts: dict[int, int] = {}
     found: list[Span] = []
-    for at, stop, candidates in _seen_blocks(engine, data, start=0, stop=len(data)):
+    blocks = _seen_blocks(engine, data, start=0, stop=len(data), seen=engine.seek(data, 0))
+    for at, stop, candidates in blocks:
         for number in filter(rules.has_spans, candidates):
             start = max(at, starts.get(number, 0))
             if start < stop:
@@ -249,6 +253,7 @@ def find_spans(data: bytes, rules: ContentRules, engine: Engine) -> list[Span]:
 
 def scan_whole(data: bytes, rules: ContentRules, engine: Engine) -> Findings:
     """Return what is found in a file that is in memory; what most files cost is one look."""
-    if not (rules.at_start(data) or engine.sees_wide(data)) and engine.seek(data, 0) is None:
+    seen, is_wide = engine.seek(data, 0), engine.sees_wide(data)
+    if seen is None and not is_wide and rules.at_start(data) is None:
         return CLEAN
-    return Scan(rules, engine).look_whole(data)
+    return Scan(rules, engine).look_whole(data, seen=seen, is_wide=is_wide)
