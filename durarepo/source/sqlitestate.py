@@ -374,12 +374,8 @@ def _bound(reader: sqlite3.Connection, size: int) -> None:
 
 def _check(copy: bytes, size: int) -> str | None:
     """Return which check the copy passed; None if it failed."""
-    kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
     with closing(_connect(_uri(copy, "mode=ro&immutable=1"), 0)) as reader:
-        try:
-            return kind if _passes(reader, size, kind) else None
-        except sqlite3.Error as error:
-            return _UNCHECKED.get(_primary(error))
+        return _checked_by(reader, size)
 
 
 def is_whole(copy: sqlite3.Connection, size: int) -> bool:
@@ -388,23 +384,31 @@ def is_whole(copy: sqlite3.Connection, size: int) -> bool:
     Args:
         copy: holds the bytes of the main file alone.
         size: of that file in bytes.
+
+    Raises:
+        sqlite3.Error: it is no database.
     """
+    (pages,) = copy.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = copy.execute("PRAGMA page_size").fetchone()
+    if size > pages * page_bytes:
+        return False
+    check = _checked_by(copy, size)
+    copy.set_progress_handler(None, 0)  # the bound was for the check alone
+    return check is not None
+
+
+def _checked_by(reader: sqlite3.Connection, size: int) -> str | None:
+    kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
     try:
-        (pages,) = copy.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = copy.execute("PRAGMA page_size").fetchone()
-        kind = FULL_CHECKS[size > INTEGRITY_MAX_BYTES]
-        return size <= pages * page_bytes and _passes(copy, size, kind)
+        reader.execute("PRAGMA temp_store=MEMORY")
+        # What a schema may make SQLite evaluate is the database's owner's say, not ours.
+        reader.execute("PRAGMA trusted_schema=OFF")
+        reader.execute("PRAGMA ignore_check_constraints=ON")
+        _bound(reader, size)
+        found = reader.execute(f"PRAGMA {kind}_check(1)").fetchall()
     except sqlite3.Error as error:
-        return _primary(error) in _UNCHECKED
-
-
-def _passes(reader: sqlite3.Connection, size: int, kind: str) -> bool:
-    reader.execute("PRAGMA temp_store=MEMORY")
-    # What a schema may make SQLite evaluate is the database's owner's say, not ours.
-    reader.execute("PRAGMA trusted_schema=OFF")
-    reader.execute("PRAGMA ignore_check_constraints=ON")
-    _bound(reader, size)
-    return bool(reader.execute(f"PRAGMA {kind}_check(1)").fetchall() == [("ok",)])
+        return _UNCHECKED.get(_primary(error))
+    return kind if found == [("ok",)] else None
 
 
 def _connect(uri: str, busy_seconds: float) -> sqlite3.Connection:
