@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from durarepo.core.entries import Entry
 from durarepo.core.progress import SilentProgress
 from durarepo.format.keytext import parse_key
@@ -218,3 +220,16 @@ def fill(folder: Path, files: dict[str, bytes]) -> None:
 def omissions(result: SnapshotResult) -> list[LedgerLine]:
     """Return the lines of what should have been kept and was not."""
     return [line for line in result.left_out if line.kind == 1]
+
+
+def kill_before_publishing(stream: Stream) -> set[str]:
+    """End a snapshot when all but its manifest is stored; return the names of all objects."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("durarepo.operations.snapshot.publish", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            stream.snapshot()
+    return {path.name for path in stream.object_files()}
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt

@@ -30,7 +30,7 @@ from durarepo.repository.sealedto import is_sealed_to_others
 from durarepo.repository.selection import open_view
 from durarepo.sealing import open_box, open_header
 from tests.interop import minireader
-from tests.machines.stream import Stream, fill
+from tests.machines.stream import Stream, fill, kill_before_publishing
 
 
 def begun(folder: Path) -> Stream:
@@ -142,11 +142,7 @@ def test_a_run_that_was_killed_before_a_retirement_is_not_taken_over(tmp_path: P
     stream = begun(tmp_path)
     identity, _ = new_identity(stream)
     fill(stream.root, {"big": os.urandom(900_000)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("durarepo.operations.snapshot.publish", _dies)
-        with pytest.raises(KeyboardInterrupt):
-            stream.snapshot()
-    left = {path.name for path in stream.object_files()}
+    left = kill_before_publishing(stream)
     retired(stream, encode_key("recipient", primitives.recipient_of(identity)))
 
     stream.snapshot()
@@ -160,10 +156,6 @@ def test_a_run_that_was_killed_before_a_retirement_is_not_taken_over(tmp_path: P
     assert last.abandoned
     assert not any(opens(stream, name, Seal.PACK, identity) for name in new)
     stream.check_restores()
-
-
-def _dies(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_recipient_is_retired_by_the_digits_of_its_id(tmp_path: Path) -> None:

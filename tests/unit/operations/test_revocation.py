@@ -523,12 +523,8 @@ def test_junk_with_a_good_mark_is_no_manifest_that_stays(stream: Stream) -> None
     assert firsts(stream) == [1, 4, 5]
 
 
-@pytest.mark.parametrize("days", [1, 2])
-@pytest.mark.parametrize("put_only", [False, True])
-def test_a_machine_whose_own_manifests_were_replaced_is_told(
-    stream: Stream, *, days: int, put_only: bool
-) -> None:
-    """Two write after a restore, one begins an epoch: its chain is whole without the other's."""
+def replaced(stream: Stream, days: int) -> Places:
+    """Return a machine that wrote on some days, and got the objects of a chain without them."""
     other = thief_places(stream)
     for number in range(days):
         fill(stream.root, {"notes": b"other day %d" % number})
@@ -536,6 +532,16 @@ def test_a_machine_whose_own_manifests_were_replaced_is_told(
     rotated(stream)
     shutil.rmtree(os.fsdecode(other.objects))
     shutil.copytree(stream.objects, os.fsdecode(other.objects))
+    return other
+
+
+@pytest.mark.parametrize("days", [1, 2])
+@pytest.mark.parametrize("put_only", [False, True])
+def test_a_machine_whose_own_manifests_were_replaced_is_told(
+    stream: Stream, *, days: int, put_only: bool
+) -> None:
+    """Two write after a restore, one begins an epoch: its chain is whole without the other's."""
+    other = replaced(stream, days)
     if put_only:
         Path(os.fsdecode(other.keys), "identity.key").unlink()
         here = Path(os.fsdecode(stream.places.keys))
@@ -563,13 +569,7 @@ def test_what_a_machine_made_behind_the_end_of_an_epoch_is_not_forgotten(
     stream: Stream, days: int
 ) -> None:
     """At the end of the epoch the digest differs; behind it the number itself is of another."""
-    other = thief_places(stream)
-    for number in range(days):
-        fill(stream.root, {"notes": b"other day %d" % number})
-        write_as_thief(other, stream)
-    rotated(stream)
-    shutil.rmtree(os.fsdecode(other.objects))
-    shutil.copytree(stream.objects, os.fsdecode(other.objects))
+    other = replaced(stream, days)
 
     with open_repository(other) as repository:
         assert replaced_here(repository) == list(range(3, days + 2))

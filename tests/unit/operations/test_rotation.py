@@ -12,7 +12,7 @@ from durarepo.local.secretfiles import read_secret
 from durarepo.operations.rotation import new_signer, rotate_naming, rotate_signing
 from durarepo.operations.verify import Level, Verified, VerifyRequest, verify
 from durarepo.repository.admission import Outcome
-from tests.machines.stream import Stream, fill
+from tests.machines.stream import Stream, fill, kill_before_publishing
 
 
 def rotated_signing(stream: Stream) -> Outcome:
@@ -172,11 +172,7 @@ def test_a_run_that_was_killed_before_a_new_naming_key_is_not_taken_over(tmp_pat
     """Its packs are named by the old key: pinned by the new epoch, nobody could read them."""
     stream = begun(tmp_path)
     fill(stream.root, {"big": os.urandom(900_000)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("durarepo.operations.snapshot.publish", _dies)
-        with pytest.raises(KeyboardInterrupt):
-            stream.snapshot()
-    left = {path.name for path in stream.object_files()}
+    left = kill_before_publishing(stream)
     rotated_naming(stream)
 
     stream.snapshot()
@@ -187,10 +183,6 @@ def test_a_run_that_was_killed_before_a_new_naming_key_is_not_taken_over(tmp_pat
     assert last.abandoned
     stream.check_restores()
     assert verified(stream).ok
-
-
-def _dies(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_signer_made_here_waits_until_the_owner_admits_it(tmp_path: Path) -> None:

@@ -15,24 +15,10 @@ from durarepo.policy.rules import Decision
 from durarepo.policy.scanner import open_engine
 from durarepo.source.sqliteclean import clean_file
 from durarepo.source.sqlitefree import FreelistError, clear_free_pages
+from tests.doubles.workfolder import PlainWork
 from tests.policy.fresh import prose, text
 
 POLICY = ContentPolicy(open_engine())
-
-
-class Work:
-    """A work folder, as a snapshot has one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def new_file(self, suffix: str = "") -> bytes:
-        """Return a name that is not taken."""
-        return bytes(self._folder / f"made{len(list(self._folder.iterdir()))}{suffix}")
-
-    def discard(self, path: bytes) -> None:
-        """Remove a copy."""
-        Path(path.decode()).unlink(missing_ok=True)
 
 
 def emptied(path: Path, *, page_bytes: int = 4096, vacuum: str = "NONE", value: str = "") -> None:
@@ -100,7 +86,7 @@ def test_no_part_of_a_deleted_value_that_pages_cut_is_kept(tmp_path: Path) -> No
         assert all(part in copy.read_bytes() for part in parts)
         live = rows_of(path)
 
-        done = clean_file(bytes(copy), b"chat.db", POLICY, work=Work(tmp_path))
+        done = clean_file(bytes(copy), b"chat.db", POLICY, work=PlainWork(tmp_path))
 
         kept = Path(done.path.decode())
         assert done.cleaned.judged.decision is Decision.INCLUDE
@@ -143,7 +129,7 @@ def test_a_damaged_list_of_free_pages_changes_nothing(tmp_path: Path, damage: st
         clear_free_pages(bytes(path))
     assert path.read_bytes() == data
 
-    done = clean_file(bytes(path), b"chat.db", POLICY, work=Work(tmp_path))
+    done = clean_file(bytes(path), b"chat.db", POLICY, work=PlainWork(tmp_path))
 
     kept = Path(done.path.decode())
     assert done.cleaned.judged.decision is Decision.INCLUDE

@@ -19,26 +19,12 @@ from durarepo.policy.scanner import open_engine
 from durarepo.source import sqliteclean
 from durarepo.source.sqliteclean import Tables, all_cells, clean_file
 from durarepo.source.sqlitepages import PageError, values_of_page
+from tests.doubles.workfolder import PlainWork
 from tests.policy.fresh import text
 
 POLICY = ContentPolicy(open_engine())
 LENGTHS = (0, 1, 3, 90, 400, 900, 1100, 3900, 4080, 4200, 9000)
 Value = str | bytes | int | float | None
-
-
-class Work:
-    """A work folder, as a snapshot has one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def new_file(self, suffix: str = "") -> bytes:
-        """Return a name that is not taken."""
-        return bytes(self._folder / f"copy{len(list(self._folder.iterdir()))}{suffix}")
-
-    def discard(self, path: bytes) -> None:
-        """Remove a copy."""
-        Path(path.decode()).unlink(missing_ok=True)
 
 
 def drawn(draw: random.Random) -> Value:
@@ -119,7 +105,7 @@ def decision(path: Path, folder: Path, cells: Callable[..., Iterator[bytes]] | N
     with pytest.MonkeyPatch.context() as patch:
         if cells is not None:
             patch.setattr(sqliteclean._Copy, "cells", cells)
-        done = clean_file(bytes(copy), b"chat.db", POLICY, work=Work(folder))
+        done = clean_file(bytes(copy), b"chat.db", POLICY, work=PlainWork(folder))
     return done.cleaned.judged.decision
 
 
@@ -143,7 +129,7 @@ def test_a_copy_that_cannot_be_looked_at_is_a_failure_of_the_store(
         with monkeypatch.context() as patch:
             patch.setattr(os, "stat", failing)
             with pytest.raises(StoreError):
-                clean_file(copy, b"a.db", POLICY, work=Work(tmp_path))
+                clean_file(copy, b"a.db", POLICY, work=PlainWork(tmp_path))
         assert len(calls) == turn
 
 
@@ -197,7 +183,7 @@ def test_a_database_without_anything_to_see_is_not_read_cell_by_cell(tmp_path: P
     copy.write_bytes(path.read_bytes())
     with closing(sqlite3.connect(copy)) as connection:
         connection.text_factory = bytes
-        owner = sqliteclean._Copy(bytes(copy), Work(tmp_path), POLICY)
+        owner = sqliteclean._Copy(bytes(copy), PlainWork(tmp_path), POLICY)
         assert b"".join(owner.cells(connection, {"t": ("a", "b", "c")})) == b""
 
 

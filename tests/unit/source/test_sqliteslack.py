@@ -15,8 +15,8 @@ from durarepo.policy.scanner import open_engine
 from durarepo.source.sqliteclean import clean_file
 from durarepo.source.sqlitefree import clear_free_pages
 from durarepo.source.sqliteslack import clear_slack
+from tests.doubles.workfolder import PlainWork
 from tests.policy.fresh import text
-from tests.unit.source.test_sqlitefree import Work
 
 POLICY = ContentPolicy(open_engine())
 PIECE, STEP = 8, 5
@@ -132,7 +132,7 @@ def test_a_deleted_token_that_begins_in_the_middle_of_a_word_is_not_kept(tmp_pat
         connection.execute("UPDATE t SET a = 'nothing'")
     assert token.encode() in path.read_bytes()
 
-    done = clean_file(bytes(path), b"chat.db", POLICY, work=Work(tmp_path))
+    done = clean_file(bytes(path), b"chat.db", POLICY, work=PlainWork(tmp_path))
 
     assert done.cleaned.judged.decision is Decision.INCLUDE
     assert left_of([token], Path(done.path.decode())) == 0
@@ -191,7 +191,7 @@ def test_a_copy_that_did_not_pass_its_check_keeps_what_it_leaves_unread(tmp_path
     path = tmp_path / "db"
     gone = worked(path, page_bytes=4096)
 
-    done = clean_file(bytes(path), b"a.db", POLICY, work=Work(tmp_path), is_checked=False)
+    done = clean_file(bytes(path), b"a.db", POLICY, work=PlainWork(tmp_path), is_checked=False)
 
     assert left_of(gone, Path(done.path.decode())) > 100
 
