@@ -8,6 +8,7 @@ back. Source: spec/mirror.md 2 and 6, spec/cli.md 3. Start at `open_remote`.
 import json
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 from durarepo.core.errors import ConfigurationError, KeyMaterialError, StoreError
@@ -102,7 +103,7 @@ def check_remote(config: RemoteConfig, *, waits: Waits) -> Capabilities:
         KeyMaterialError: as `open_remote`.
         RemoteError: it cannot be used at all.
     """
-    with open_remote(config, waits=waits) as remote:
+    with closing(open_remote(config, waits=waits)) as remote:
         if isinstance(remote, FolderRemote):
             return check_folder(remote)
         return check_server(remote.transport, Patience(waits=waits))

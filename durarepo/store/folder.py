@@ -8,8 +8,6 @@ Source: spec/mirror.md 1. Start at `FolderRemote`.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from durarepo.core.errors import RemoteError, StoreError
 from durarepo.core.limits import PACK_MAX_BYTES
@@ -35,17 +33,6 @@ class FolderRemote:
     def close(self) -> None:
         """Give the descriptor back; closing twice is fine."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def put_new(self, name: ObjectName, data: bytes | Iterable[bytes]) -> Put:
         """Store ``data`` under ``name``; see `ObjectStore.put_new`."""

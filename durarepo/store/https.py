@@ -11,8 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from durarepo.core.errors import IntegrityError, RemoteError
 from durarepo.core.limits import MIRROR_PAGE_NAMES, PACK_MAX_BYTES
@@ -83,17 +82,6 @@ class HttpsRemote:
     def close(self) -> None:
         """Close the connections; closing twice is fine."""
         self.transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- putting ---
 

@@ -1,5 +1,6 @@
 """What a remote really does is found out by trying it, with real servers and with bad ones."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_nginx_is_write_once_and_whole_and_knows_no_digest(nginx: Server) -> Non
 
 def test_a_folder_creates_only_and_protects_nothing(tmp_path: Path) -> None:
     """Who can write into a folder can also take away; nobody may think otherwise."""
-    with FolderRemote(bytes(tmp_path)) as remote:
+    with closing(FolderRemote(bytes(tmp_path))) as remote:
         found = check_folder(remote)
 
     assert found.create_only is found.whole_or_nothing is found.range is found.lists is Can.YES

@@ -1,5 +1,6 @@
 """What a recording server gets to see of a real stream: names, sizes, ciphertext, nothing else."""
 
+from contextlib import closing
 from pathlib import Path
 
 from durarepo.core.limits import SIZE_CLASSES
@@ -26,7 +27,9 @@ def test_no_plaintext_no_path_and_no_stream_name_is_in_any_request(tmp_path: Pat
     with (
         bad_server(tmp_path / "pki") as (server, behaviour),
         LocalDir(bytes(stream.objects)) as local,
-        HttpsRemote(server.transport("b", waits=waits), patience=Patience(waits=waits)) as remote,
+        closing(
+            HttpsRemote(server.transport("b", waits=waits), patience=Patience(waits=waits))
+        ) as remote,
     ):
         for name in local.iter_names():
             remote.send(name, body_of_object(local, name))

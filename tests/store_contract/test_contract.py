@@ -49,14 +49,15 @@ def _opened(kind: str, folder: Path, server: Server | None) -> Iterator[ObjectSt
     if kind == "memory":
         yield MemoryStore()
     elif kind == "folder":
-        with FolderRemote(bytes(folder)) as remote:
+        with contextlib.closing(FolderRemote(bytes(folder))) as remote:
             yield remote
     elif server is None:
         with LocalDir(bytes(folder / "objects"), create=True) as store:
             yield store
     else:
         scope = server.next_scope()
-        with server.remote(scope, trusts_digest=kind == "mirror-digest") as remote:
+        opened = server.remote(scope, trusts_digest=kind == "mirror-digest")
+        with contextlib.closing(opened) as remote:
             yield Plain(remote, server.objects(scope)) if kind == "nginx" else remote
 
 

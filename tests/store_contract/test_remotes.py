@@ -6,7 +6,7 @@ A new remote gets one line in `KINDS` and in `_opened`.
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,12 +45,14 @@ class Place:
 
 def _opened(kind: str, folder: Path, request: pytest.FixtureRequest, stack: ExitStack) -> Place:
     if kind == "folder":
-        remote: Remote = stack.enter_context(FolderRemote(bytes(folder)))
+        remote: Remote = stack.enter_context(closing(FolderRemote(bytes(folder))))
         return Place(kind=kind, remote=remote, folder=folder)
     server: Server = request.getfixturevalue(kind.partition("-")[0])
     scope = server.next_scope()
     opened = server.remote(scope, trusts_digest=kind == "mirror-digest")
-    return Place(kind=kind, remote=stack.enter_context(opened), folder=server.objects(scope))
+    return Place(
+        kind=kind, remote=stack.enter_context(closing(opened)), folder=server.objects(scope)
+    )
 
 
 @pytest.fixture(params=KINDS)
@@ -304,5 +306,5 @@ def test_more_names_than_a_page_holds_are_all_listed(mirror: Server) -> None:
         (folder / name[:2]).mkdir(exist_ok=True)
         (folder / name[:2] / name).write_bytes(b"x")
 
-    with mirror.remote(scope) as remote:
+    with closing(mirror.remote(scope)) as remote:
         assert list(remote.iter_names()) == names

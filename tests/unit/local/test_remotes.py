@@ -1,6 +1,7 @@
 """Remotes as stream.toml names them: opened with their CA and credentials, checked, noted."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_server_is_opened_with_its_ca_and_credentials(tmp_path: Path) -> None:
     """What the operator wrote into two files is what is used, and nothing else."""
     with bad_server(tmp_path / "pki") as (server, behaviour):
         config = configured(tmp_path, server)
-        with open_remote(config, waits=QuickWaits()) as remote:
+        with closing(open_remote(config, waits=QuickWaits())) as remote:
             remote.put_new(NAME, b"x")
 
     assert behaviour.objects[NAME] == b"x"
@@ -80,9 +81,8 @@ def test_a_ca_file_that_is_gone_does_not_mean_any_ca(tmp_path: Path) -> None:
 
 def test_a_folder_is_opened_and_never_made(tmp_path: Path) -> None:
     """The mount point of a disk that is not there is no remote."""
-    with open_remote(
-        RemoteConfig(name="disk", url=f"file://{tmp_path}"), waits=QuickWaits()
-    ) as remote:
+    config = RemoteConfig(name="disk", url=f"file://{tmp_path}")
+    with closing(open_remote(config, waits=QuickWaits())) as remote:
         assert isinstance(remote, FolderRemote)
     with pytest.raises(RemoteError) as caught:
         open_remote(RemoteConfig(name="disk", url=f"file://{tmp_path}/no"), waits=QuickWaits())
@@ -99,7 +99,8 @@ def test_a_reported_digest_is_believed_only_where_it_was_seen_true(
     with bad_server(tmp_path / "pki") as (server, behaviour):
         behaviour.objects[name] = b"x"  # its digest is the name
         known = Capabilities(reports_digest=found)
-        with open_remote(configured(tmp_path, server), waits=QuickWaits(), known=known) as remote:
+        config = configured(tmp_path, server)
+        with closing(open_remote(config, waits=QuickWaits(), known=known)) as remote:
             remote.put_new(name, b"x")
 
     assert len([one for one in behaviour.asked if one.method == "GET"]) == reads

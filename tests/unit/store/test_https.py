@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,8 @@ def opened(
     with bad_server(folder, *faults) as (server, behaviour):
         transport = server.transport("b", waits=waits, token=Secret(b"Bearer a-token"))
         patience = Patience(waits=waits)
-        with HttpsRemote(transport, patience=patience, trusts_digest=trusts_digest) as remote:
+        made = HttpsRemote(transport, patience=patience, trusts_digest=trusts_digest)
+        with closing(made) as remote:
             yield remote, behaviour, waits
 
 
@@ -284,7 +285,7 @@ def test_a_connection_that_is_cut_anywhere_ends_well_or_with_an_alarm(
         cutting_relay(server.port, **{way: limit}) as server.port,
     ):
         try:
-            with _patient(server) as remote:
+            with closing(_patient(server)) as remote:
                 remote.put_new(SLOT, DATA)
         except IntegrityError as error:
             outcome = error.code
@@ -300,7 +301,7 @@ def test_an_answer_that_is_cut_is_read_again(tmp_path: Path, limit: int) -> None
     with (
         bad_server(tmp_path) as (server, behaviour),
         cutting_relay(server.port, to_client=limit) as server.port,
-        _patient(server) as remote,
+        closing(_patient(server)) as remote,
     ):
         behaviour.objects[SLOT] = DATA
 
@@ -312,7 +313,7 @@ def test_a_server_that_is_cut_off_each_time_is_unreachable(tmp_path: Path) -> No
     with (
         bad_server(tmp_path) as (server, behaviour),
         cutting_relay(server.port, to_client=4000, cuts=99) as server.port,
-        _patient(server) as remote,
+        closing(_patient(server)) as remote,
         pytest.raises(RemoteError) as caught,
     ):
         behaviour.objects[SLOT] = DATA
@@ -338,7 +339,7 @@ def test_a_server_that_falls_silent_is_given_up(tmp_path: Path, answer: bytes) -
     with silent_server(tmp_path, answer) as server:
         transport = server.transport("b", waits=waits, pace=Pace(stall=0.2))
         with (
-            HttpsRemote(transport, patience=Patience(waits=waits, tries=2)) as remote,
+            closing(HttpsRemote(transport, patience=Patience(waits=waits, tries=2))) as remote,
             pytest.raises(RemoteError) as caught,
         ):
             remote.read(SLOT)
@@ -388,7 +389,7 @@ def test_a_server_that_drips_for_ever_is_given_up(
     with dripping_server(tmp_path, answer, drip) as (server, left):
         transport = server.transport("b", waits=waits, pace=pace)
         with (
-            HttpsRemote(transport, patience=Patience(waits=waits, tries=1)) as remote,
+            closing(HttpsRemote(transport, patience=Patience(waits=waits, tries=1))) as remote,
             pytest.raises(RemoteError) as caught,
         ):
             remote.read(SLOT)
@@ -446,7 +447,7 @@ def test_a_server_that_speaks_no_tls_gets_nothing(tmp_path: Path) -> None:
     transport = server.transport("b", token=Secret(b"Bearer a-token"))
     with (
         listener,
-        HttpsRemote(transport, patience=Patience(waits=QuickWaits())) as remote,
+        closing(HttpsRemote(transport, patience=Patience(waits=QuickWaits()))) as remote,
         pytest.raises(RemoteError) as caught,
     ):
         remote.stat(SLOT)
@@ -462,7 +463,9 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\n\r\n" + bytes(PACK_MAX_BYTES + (1 << 20))
     with (
         silent_server(tmp_path, answer, connections=1) as server,
-        HttpsRemote(server.transport("b"), patience=Patience(waits=QuickWaits())) as remote,
+        closing(
+            HttpsRemote(server.transport("b"), patience=Patience(waits=QuickWaits()))
+        ) as remote,
         pytest.raises(IntegrityError) as caught,
     ):
         remote.read(SLOT)

@@ -7,6 +7,7 @@ import os
 import ssl
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_bad_certificate_ends_it_before_a_byte_is_sent(
             "b", host=host, ca=believed, waits=waits, token=Secret(b"Bearer secret")
         )
         with (
-            HttpsRemote(transport, patience=Patience(waits=waits)) as remote,
+            closing(HttpsRemote(transport, patience=Patience(waits=waits))) as remote,
             pytest.raises(RemoteError) as caught,
         ):
             remote.put_new(NAME, b"x" * 1000)  # type: ignore[arg-type]  # a name in plain text
@@ -68,8 +69,8 @@ def test_a_good_certificate_of_the_named_ca_is_accepted(tmp_path: Path, host: st
     """If nothing were ever accepted, the tests of bad ones would prove nothing."""
     with (
         bad_server(tmp_path) as (server, behaviour),
-        HttpsRemote(
-            server.transport("b", host=host), patience=Patience(waits=QuickWaits())
+        closing(
+            HttpsRemote(server.transport("b", host=host), patience=Patience(waits=QuickWaits()))
         ) as remote,
     ):
         remote.put_new(NAME, b"x")  # type: ignore[arg-type]  # a name in plain text
