@@ -39,11 +39,6 @@ class Grant:
     scope: str
     right: Right
 
-    @property
-    def may_read(self) -> bool:
-        """Whether objects of the scope may be read and listed."""
-        return self.right in {Right.PUT, Right.GET}
-
 
 class Access:
     """The tokens of a mirror."""
